@@ -10,6 +10,7 @@ from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.column_clauses import DeclaredColumn, read_column
 from incsnap.ddl.key_clauses import (
     CONSTRAINTS,
+    INDEX_TYPE,
     DeclaredKey,
     read_constraint,
     read_parts,
@@ -17,15 +18,26 @@ from incsnap.ddl.key_clauses import (
     skip_key_options,
 )
 from incsnap.ddl.table_definition import PRIMARY
-from incsnap.ddl.table_options import one_charset, read_option, skip_partitions
+from incsnap.ddl.table_options import one_charset, read_option
 from incsnap.tables import TableId
 
 #: The value of `PlacedColumn.after` for a column that becomes the table's first.
 FIRST: Final = ""
+#: How the server makes the change (`Clauses.skip_option`).
+_MANNER = dict.fromkeys(("ALGORITHM", "LOCK"), "= name")
 #: Words that begin a clause about partitions.
-_OF_PARTITIONS = frozenset(
-    ("COALESCE", "REORGANIZE", "TRUNCATE", "EXCHANGE", "ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR")
-)
+_OF_PARTITIONS = ("COALESCE", "REORGANIZE", "TRUNCATE", "EXCHANGE", "ANALYZE", "CHECK", "OPTIMIZE", "REBUILD", "REPAIR")
+#: Clauses without effect on rows, each with the form of what stands behind its first word.
+_WITHOUT_EFFECT = {
+    **_MANNER,
+    **dict.fromkeys(_OF_PARTITIONS, "PARTITION rest"),
+    **dict.fromkeys(("DISCARD", "IMPORT"), "rest"),
+    **dict.fromkeys(("ENABLE", "DISABLE"), "KEYS"),
+    **dict.fromkeys(("WITH", "WITHOUT"), "VALIDATION"),
+    **dict.fromkeys(("FORCE", "SECONDARY_LOAD", "SECONDARY_UNLOAD"), ""),
+}
+#: Clauses behind DROP without effect on rows.
+_DROPPED_WITHOUT_EFFECT = {"CHECK": "name", "FOREIGN": "KEY name", "PARTITION": "rest"}
 #: Words that, behind a comma in an ORDER BY, begin another clause.
 _VERBS = frozenset(("ADD", "DROP", "CHANGE", "ALTER", "RENAME", "CONVERT", "ORDER", "FORCE"))
 
@@ -89,11 +101,7 @@ def read_alter_table(words: Clauses) -> Alteration:
             _clause(words, alteration)
             if not words.skip(","):
                 break
-        if words.skip("PARTITION"):
-            words.expect("BY")
-            skip_partitions(words)
-        elif words.skip("REMOVE"):
-            words.expect("PARTITIONING")
+        words.skip_option({"PARTITION": "BY rest", "REMOVE": "PARTITIONING"})
     words.must_end()
     return alteration
 
@@ -104,8 +112,7 @@ def read_create_index(words: Clauses, kind: str) -> tuple[TableId, Alteration]:
     `kind` is UNIQUE, FULLTEXT, SPATIAL or "".
     """
     name = words.name()
-    if words.skip_any("USING", "TYPE"):
-        words.expect_any("BTREE", "RTREE", "HASH")
+    words.skip_option(INDEX_TYPE)
     words.expect("ON")
     table = words.table()
     key = DeclaredKey(name, kind == "UNIQUE", read_parts(words))
@@ -125,68 +132,34 @@ def read_drop_index(words: Clauses) -> tuple[TableId, Alteration]:
 
 def _skip_manner(words: Clauses) -> None:
     """Skip ALGORITHM and LOCK. The statement must end behind them."""
-    while words.skip_any("ALGORITHM", "LOCK"):
-        words.skip("=")
-        words.name()
+    while words.skip_option(_MANNER):
+        pass
     words.must_end()
 
 
 def _clause(words: Clauses, alteration: Alteration) -> None:
-    match words.peek():
+    if words.skip_option(_WITHOUT_EFFECT):
+        return
+    match words.skip_any("ADD", "DROP", "CHANGE", "MODIFY", "ALTER", "RENAME", "CONVERT", "ORDER"):
         case "ADD":
-            words.take()
             _add(words, alteration)
         case "DROP":
-            words.take()
             _drop(words, alteration)
-        case "CHANGE":
-            words.take()
+        case "CHANGE" | "MODIFY" as verb:
             words.skip("COLUMN")
             old = words.column()
-            _changed(words, alteration, old, words.column())
-        case "MODIFY":
-            words.take()
-            words.skip("COLUMN")
-            name = words.column()
-            _changed(words, alteration, name, name)
+            column = read_column(words, words.column() if verb == "CHANGE" else old)
+            alteration.add(column, old, _place(words))
         case "ALTER":
-            words.take()
             _alter(words)
         case "RENAME":
-            words.take()
             _rename(words, alteration)
         case "CONVERT":
-            words.take()
-            words.expect("TO")
             _convert(words, alteration)
         case "ORDER":
-            words.take()
-            words.expect("BY")
             _skip_order(words, alteration)
-        case "FORCE":
-            words.take()
-        case "ENABLE" | "DISABLE":
-            words.take()
-            words.expect("KEYS")
-        case "ALGORITHM" | "LOCK":
-            words.take()
-            words.skip("=")
-            words.name()
-        case "WITH" | "WITHOUT":
-            words.take()
-            words.expect("VALIDATION")
-        case "DISCARD" | "IMPORT":
-            words.take()
-            skip_partitions(words)
-        case "SECONDARY_LOAD" | "SECONDARY_UNLOAD":
-            words.take()
-        case "PARTITION" | "REMOVE":
-            pass  # `read_alter_table` reads this, because it stands behind all clauses
-        case word if word in _OF_PARTITIONS:
-            words.take()
-            words.expect("PARTITION")
-            skip_partitions(words)
-        case _:
+        # `read_alter_table` reads PARTITION and REMOVE, because they stand behind all clauses.
+        case _ if words.peek() not in ("PARTITION", "REMOVE"):
             while True:
                 alteration.charset = one_charset(alteration.charset, read_option(words))
                 if words.at_end or words.peek() in (",", ";", "PARTITION", "REMOVE"):
@@ -197,7 +170,7 @@ def _add(words: Clauses, alteration: Alteration) -> None:
     if words.peek() in CONSTRAINTS:
         alteration.keys.extend(read_constraint(words))
     elif words.skip("PARTITION"):
-        skip_partitions(words)
+        words.skip_rest()
     else:
         words.skip("COLUMN")
         if words.skip("("):
@@ -228,32 +201,17 @@ def _place(words: Clauses) -> str | None:
     return words.column() if words.skip("AFTER") else None
 
 
-def _changed(words: Clauses, alteration: Alteration, old: str, name: str) -> None:
-    column = read_column(words, name)
-    alteration.add(column, old, _place(words))
-
-
 def _drop(words: Clauses, alteration: Alteration) -> None:
-    match words.peek():
+    if words.skip_option(_DROPPED_WITHOUT_EFFECT):
+        return
+    match words.skip_any("PRIMARY", "INDEX", "KEY", "CONSTRAINT"):
         case "PRIMARY":
-            words.take()
             words.expect("KEY")
             alteration.dropped_keys.append(PRIMARY)
         case "INDEX" | "KEY":
-            words.take()
             alteration.dropped_keys.append(words.name())
         case "CONSTRAINT":
-            words.take()
             alteration.dropped_constraints.append(words.name())
-        case "CHECK":
-            words.take()
-            words.name()
-        case "FOREIGN":
-            words.take()
-            words.expect("KEY")
-            words.name()
-        case "PARTITION":
-            skip_partitions(words)
         case _:
             words.skip("COLUMN")
             alteration.dropped.append(words.column())
@@ -262,9 +220,7 @@ def _drop(words: Clauses, alteration: Alteration) -> None:
 
 def _alter(words: Clauses) -> None:
     """Skip ALTER of a default, of the visibility of an index or column, or of a check. None of these changes rows."""
-    if words.skip("INDEX"):
-        words.name()
-        words.expect_any("VISIBLE", "INVISIBLE")
+    if words.skip_option({"INDEX": "name VISIBLE|INVISIBLE"}):
         return
     if words.skip_any("CHECK", "CONSTRAINT"):
         words.name()
@@ -273,9 +229,7 @@ def _alter(words: Clauses) -> None:
         return
     words.skip("COLUMN")
     words.column()
-    if words.skip("DROP"):
-        words.expect("DEFAULT")
-    else:
+    if not words.skip_option({"DROP": "DEFAULT"}):
         words.expect("SET")
         if words.expect_any("DEFAULT", "VISIBLE", "INVISIBLE") == "DEFAULT":
             words.skip_default()
@@ -293,18 +247,18 @@ def _rename(words: Clauses, alteration: Alteration) -> None:
 
 
 def _convert(words: Clauses, alteration: Alteration) -> None:
+    words.expect("TO")
     if not skip_charset_word(words):
         raise words.wrong()
     words.skip("=")
     alteration.converted = read_charset(words)  # refuses DEFAULT, a setting of the session that is not in the binlog
     if words.skip("COLLATE"):
-        words.skip("=")
-        collated = read_collation(words)
-        alteration.converted = one_charset(alteration.converted, collated)
+        alteration.converted = one_charset(alteration.converted, read_collation(words))
 
 
 def _skip_order(words: Clauses, alteration: Alteration) -> None:
     """Skip the columns of an ORDER BY. A comma separates two columns, but may also stand before the next clause."""
+    words.expect("BY")
     while True:
         words.column()
         words.skip_any("ASC", "DESC")

@@ -29,13 +29,25 @@ def skip_charset_word(words: Clauses) -> bool:
     return False
 
 
+def read_charset_option(words: Clauses) -> str | None:
+    """Read a character set, or the character set of a collation, of a table or database.
+
+    Return None if neither is next.
+    """
+    if skip_charset_word(words):
+        words.skip("=")
+        return read_charset(words)
+    return read_collation(words) if words.skip("COLLATE") else None
+
+
 def read_charset(words: Clauses) -> str:
     """Read the name of a character set, and return it as the server prints it."""
     return known_charset(words.name_or_string())
 
 
 def read_collation(words: Clauses) -> str:
-    """Read the name of a collation, and return its character set."""
+    """Read the rest of COLLATE, and return the character set of the collation."""
+    words.skip("=")
     name = words.name_or_string().lower()
     return known_charset(name if name == BINARY else name.partition("_")[0])
 

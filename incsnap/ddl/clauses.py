@@ -7,7 +7,7 @@ base class, can stop before the end.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from incsnap.ddl.words import NO_BACKSLASH_ESCAPES, NotUnderstood, Words
@@ -142,6 +142,42 @@ class Clauses(Words):
             word = self.take()
             depth += (word == "(") - (word == ")")
 
+    def skip_rest(self, refused: Collection[str] = ()) -> None:
+        """Skip everything up to the end of the statement. Raise NotUnderstood for one of the words `refused`."""
+        while not self.at_end and self.peek() != ";":
+            if self.peek() == "(":
+                self.skip_brackets(refused)
+            elif self.is_string:
+                self.skip_string()
+            elif self.peek() in refused:
+                raise self.wrong()
+            else:
+                self.take()
+
+    def skip_form(self, form: str) -> None:
+        """Skip words of the given form. Raise NotUnderstood if the statement does not have them.
+
+        A form is a text of parts. `A|B` is one of these words, `=` an equals sign that may be left out. A part in lower
+        case is one of `_PARTS`, for example `name`.
+        """
+        for part in form.split():
+            if part == "=":
+                self.skip("=")
+            elif part in _PARTS:
+                _PARTS[part](self)
+            else:
+                self.expect_any(*part.split("|"))
+
+    def skip_option(self, forms: Mapping[str, str]) -> bool:
+        """Skip the next word and what stands behind it if the word is in `forms`. Return True if it is.
+
+        `forms` maps a word to the form of what stands behind it (`skip_form`).
+        """
+        word = self.skip_any(*forms)
+        if word:
+            self.skip_form(forms[word])
+        return bool(word)
+
     def skip_default(self) -> None:
         """Skip the value behind DEFAULT."""
         if self.peek() == "(":
@@ -186,3 +222,15 @@ class Clauses(Words):
             last = self.take() if self.peek()[:1].isdecimal() else ""
         if last.endswith("E") and not last.startswith("0X") and self.skip_any("+", "-"):
             self.number()
+
+
+#: Parts of the forms of `Clauses.skip_form`.
+_PARTS: dict[str, Callable[[Clauses], object]] = {
+    "name": Clauses.name,
+    "number": Clauses.number,
+    "string": Clauses.skip_string,
+    "value": Clauses.name_or_string,
+    "brackets": Clauses.skip_brackets,
+    "default": Clauses.skip_default,
+    "rest": Clauses.skip_rest,
+}

@@ -8,13 +8,21 @@ from dataclasses import dataclass
 from incsnap.ddl.character_sets import read_collation
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.column_types import DeclaredType, column_of, read_type
-from incsnap.ddl.key_clauses import DeclaredKey, skip_check, skip_reference
+from incsnap.ddl.key_clauses import ATTRIBUTES, DeclaredKey, skip_check, skip_reference
 from incsnap.ddl.table_definition import PRIMARY, KeyPart
 from incsnap.ddl.words import NotUnderstood
 from incsnap.tables import Column
 
 #: Words that end a column's definition.
 _ENDS = frozenset((",", ")", ";", "FIRST", "AFTER", "", "PARTITION", "REMOVE"))
+#: Attributes without effect on rows, each with the form of what stands behind it (`Clauses.skip_option`).
+_WITHOUT_EFFECT = {
+    **ATTRIBUTES,
+    "DEFAULT": "default",
+    "COLUMN_FORMAT": "DEFAULT|FIXED|DYNAMIC",
+    "STORAGE": "DEFAULT|DISK|MEMORY",
+    "SRID": "number",
+}
 
 
 @dataclass(slots=True)
@@ -67,13 +75,13 @@ def _attribute(words: Clauses, column: DeclaredColumn) -> bool | None:
 
     Return True or False if it says whether the column may be NULL, otherwise None.
     """
+    if words.skip_option(_WITHOUT_EFFECT):
+        return None
     match words.take():
         case "NULL":
             return True
         case "NOT":
-            return None if words.skip("SECONDARY") else _not_null(words)
-        case "DEFAULT":
-            words.skip_default()
+            return None if words.expect_any("SECONDARY", "NULL") == "SECONDARY" else False
         case "ON":
             words.expect("UPDATE")
             if not words.skip_now():
@@ -93,7 +101,6 @@ def _attribute(words: Clauses, column: DeclaredColumn) -> bool | None:
             words.skip("KEY")
             column.unique = True
         case "COLLATE":
-            words.skip("=")
             _collate(column, read_collation(words))
         case "GENERATED":
             words.expect("ALWAYS", "AS")
@@ -110,27 +117,9 @@ def _attribute(words: Clauses, column: DeclaredColumn) -> bool | None:
         case "REFERENCES":
             skip_reference(words)
             column.references = True  # without effect before MySQL 9.0
-        case "COMMENT":
-            words.skip_string()
-        case "COLUMN_FORMAT":
-            words.expect_any("DEFAULT", "FIXED", "DYNAMIC")
-        case "STORAGE":
-            words.expect_any("DEFAULT", "DISK", "MEMORY")
-        case "SRID":
-            words.number()
-        case "ENGINE_ATTRIBUTE" | "SECONDARY_ENGINE_ATTRIBUTE":
-            words.skip("=")
-            words.skip_string()
-        case "VISIBLE" | "INVISIBLE":
-            pass
         case word:
             raise NotUnderstood(f"{word[:40]!r} in the definition of the column {column.name} is not understood")
     return None
-
-
-def _not_null(words: Clauses) -> bool:
-    words.expect("NULL")
-    return False
 
 
 def _collate(column: DeclaredColumn, charset: str) -> None:

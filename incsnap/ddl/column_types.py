@@ -190,9 +190,7 @@ def _numbers(words: Clauses) -> tuple[int | None, int | None]:
 def _literals(words: Clauses) -> tuple[str, ...]:
     """Read the literals of an ENUM or SET. The server first converts them to the session's character set."""
     words.expect("(")
-    values = [words.string()]
-    while words.skip(","):
-        values.append(words.string())
+    values = words.listed(words.string)
     words.expect(")")
     connection = words.session.connection
     for value in values:

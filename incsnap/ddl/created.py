@@ -7,13 +7,15 @@ from incsnap.ddl.altered import made
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.keys import with_declared
 from incsnap.ddl.table_definition import TableDefinition
-from incsnap.ddl.table_options import one_charset, read_option, skip_partitions
+from incsnap.ddl.table_options import one_charset, read_option
 from incsnap.ddl.words import NotUnderstood
 from incsnap.events import Session
 from incsnap.tables import TableId
 
 #: The settings with which the text of SHOW CREATE TABLE is read.
 _PRINTED = Session(sql_mode=0, client="utf8mb4", connection="utf8mb4", explicit_timestamps=True)
+#: Words that begin a query behind the partitions. It adds columns to the table that is created.
+_QUERIES = frozenset(("SELECT", "TABLE", "VALUES", "WITH", "AS", "IGNORE", "REPLACE", "LIKE"))
 
 
 def read_definition(printed: str, table: TableId) -> TableDefinition:
@@ -44,7 +46,7 @@ def read_created(words: Clauses, table: TableId, database_charset: str) -> Table
             charset = one_charset(charset, read_option(words))
             words.skip(",")
     if words.peek() == "PARTITION":
-        skip_partitions(words, created=True)
+        words.skip_rest(_QUERIES)
     words.must_end()
     charset = charset or database_charset
     if not charset:

@@ -16,10 +16,10 @@ from typing import TypeVar
 
 from incsnap.ddl.alterations import Alteration, read_alter_table, read_create_index, read_drop_index
 from incsnap.ddl.altered import altered
-from incsnap.ddl.character_sets import known_charset, read_charset, read_collation, skip_charset_word
+from incsnap.ddl.character_sets import known_charset, read_charset_option
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.created import read_created
-from incsnap.ddl.statements import renamed
+from incsnap.ddl.statements import DATABASE_OPTIONS, renamed
 from incsnap.ddl.table_definition import Definitions, TableDefinition
 from incsnap.ddl.table_options import one_charset
 from incsnap.ddl.words import NotUnderstood
@@ -198,7 +198,7 @@ class _Statement:
 
     def _alter(self, words: Clauses) -> None:
         if words.skip_any("DATABASE", "SCHEMA"):
-            unnamed = words.peek() in ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ")
+            unnamed = words.peek() in DATABASE_OPTIONS
             name = self._change.session.database if unnamed else words.name()
             charset = _database_charset(words)
             if charset:
@@ -212,9 +212,7 @@ class _Statement:
         match words.take():
             case "TABLE" | "TABLES":
                 words.skip_condition()
-                dropped = [self._stored(words.table())]
-                while words.skip(","):
-                    dropped.append(self._stored(words.table()))
+                dropped = [self._stored(table) for table in words.listed(words.table)]
                 words.skip_any("RESTRICT", "CASCADE")
                 words.must_end()
                 for table in dropped:
@@ -271,18 +269,9 @@ def _database_charset(words: Clauses) -> str:
     charset = ""
     while not (words.at_end or words.peek() == ";"):
         words.skip("DEFAULT")
-        if skip_charset_word(words):
-            words.skip("=")
-            charset = one_charset(charset, read_charset(words))
-        elif words.skip("COLLATE"):
-            words.skip("=")
-            charset = one_charset(charset, read_collation(words))
-        elif words.skip("ENCRYPTION"):
-            words.skip("=")
-            words.skip_string()
-        else:
-            words.expect("READ", "ONLY")
-            words.skip("=")
-            words.name()
+        named = read_charset_option(words)
+        if named is None and not words.skip_option({"ENCRYPTION": "= string", "READ": "ONLY = name"}):
+            raise words.wrong()
+        charset = one_charset(charset, named)
     words.must_end()
     return charset

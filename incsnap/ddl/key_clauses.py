@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.table_definition import PRIMARY, KeyPart
 
 #: Words that begin a constraint or an index. A column with such a name must be in quotes.
 CONSTRAINTS = frozenset(("CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"))
+#: The type of an index (`Clauses.skip_option`).
+INDEX_TYPE = dict.fromkeys(("USING", "TYPE"), "BTREE|RTREE|HASH")
+#: Options that a column and a key may have, without effect on rows.
+ATTRIBUTES = {
+    "COMMENT": "string",
+    "VISIBLE": "",
+    "INVISIBLE": "",
+    "ENGINE_ATTRIBUTE": "= string",
+    "SECONDARY_ENGINE_ATTRIBUTE": "= string",
+}
+_KEY_OPTIONS = {**ATTRIBUTES, **INDEX_TYPE, "KEY_BLOCK_SIZE": "= number", "WITH": "PARSER name"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +73,7 @@ def _read_name(words: Clauses) -> str:
     name = ""
     if words.peek() not in ("(", "USING"):
         name = words.name()
-    if words.skip_any("USING", "TYPE"):
-        words.expect_any("BTREE", "RTREE", "HASH")
+    words.skip_option(INDEX_TYPE)
     return name
 
 
@@ -75,44 +86,28 @@ def _key(words: Clauses, name: str, *, unique: bool) -> DeclaredKey:
 def read_parts(words: Clauses) -> tuple[KeyPart, ...]:
     """Read the columns and expressions of a key, with the brackets around them."""
     words.expect("(")
-    parts = []
-    while True:
-        if words.peek() == "(":
-            words.skip_brackets()
-            part = KeyPart("")
-        else:
-            name, prefix = words.column(), 0
-            if words.skip("("):
-                prefix = words.number()
-                words.expect(")")
-            part = KeyPart(name, prefix)
-        parts.append(part)
-        words.skip_any("ASC", "DESC")
-        if not words.skip(","):
+    parts = words.listed(partial(_read_part, words))
+    words.expect(")")
+    return tuple(parts)
+
+
+def _read_part(words: Clauses) -> KeyPart:
+    name, prefix = "", 0
+    if words.peek() == "(":
+        words.skip_brackets()
+    else:
+        name = words.column()
+        if words.skip("("):
+            prefix = words.number()
             words.expect(")")
-            return tuple(parts)
+    words.skip_any("ASC", "DESC")
+    return KeyPart(name, prefix)
 
 
 def skip_key_options(words: Clauses) -> None:
     """Skip the options behind the columns of a key."""
-    while option := words.skip_any(
-        "KEY_BLOCK_SIZE", "USING", "TYPE", "WITH", "COMMENT", "VISIBLE", "INVISIBLE", "ENGINE_ATTRIBUTE",
-        "SECONDARY_ENGINE_ATTRIBUTE",
-    ):  # fmt: skip
-        match option:
-            case "KEY_BLOCK_SIZE":
-                words.skip("=")
-                words.number()
-            case "USING" | "TYPE":
-                words.expect_any("BTREE", "RTREE", "HASH")
-            case "WITH":
-                words.expect("PARSER")
-                words.name()
-            case "COMMENT":
-                words.skip_string()
-            case "ENGINE_ATTRIBUTE" | "SECONDARY_ENGINE_ATTRIBUTE":
-                words.skip("=")
-                words.skip_string()
+    while words.skip_option(_KEY_OPTIONS):
+        pass
 
 
 def skip_check(words: Clauses) -> None:
@@ -134,8 +129,7 @@ def skip_reference(words: Clauses) -> None:
     words.table()
     if words.peek() == "(":
         read_parts(words)
-    if words.skip("MATCH"):
-        words.expect_any("FULL", "PARTIAL", "SIMPLE")
+    words.skip_option({"MATCH": "FULL|PARTIAL|SIMPLE"})
     while words.skip("ON"):
         words.expect_any("DELETE", "UPDATE")
         if words.skip("SET"):

@@ -59,7 +59,7 @@ _OTHER_OBJECTS = frozenset(
     )
 )
 #: First words of the options of ALTER DATABASE. If they follow at once, the statement is about the session's database.
-_DATABASE_OPTIONS = frozenset(("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ"))
+DATABASE_OPTIONS = frozenset(("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ"))
 #: Statements that change rows. A row-based binlog never has their text.
 ROW_STATEMENTS = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH"))
 
@@ -125,13 +125,11 @@ class _Statement:
                 words.skip_condition()
                 if verb == "CREATE":
                     return None
-                unnamed = verb == "ALTER" and words.peek() in _DATABASE_OPTIONS
+                unnamed = verb == "ALTER" and words.peek() in DATABASE_OPTIONS
                 return SchemaChange(None, self._database if unnamed else words.name(), self._sql)
             if word in ("TABLE", "TABLES"):
                 words.skip_condition()
-                tables = [words.table()]
-                while verb == "DROP" and words.skip(","):
-                    tables.append(words.table())
+                tables = words.listed(words.table) if verb == "DROP" else [words.table()]
                 return self._tables([*tables, *self._also_altered()] if verb == "ALTER" else tables)
             if word == "INDEX":
                 words.skip_past("ON")

@@ -72,9 +72,7 @@ def _defined(verb: str, words: Words, sql: str) -> Iterator[TableStatement]:
         yield _of("ALTER", _altered(words), sql)
     else:
         conditional = words.skip_condition()
-        tables = [words.table()]
-        while words.skip(","):
-            tables.append(words.table())
+        tables = words.listed(words.table)
         tail = next((f" {how}" for how in ("RESTRICT", "CASCADE") if words.skip(how)), "")
         for table in tables:  # like Debezium: one statement per table
             yield _of("DROP", table, f"DROP TABLE {'IF EXISTS ' if conditional else ''}{table.sql}{tail}")

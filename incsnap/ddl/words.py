@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Final
+from typing import Final, TypeVar
 
 from incsnap.tables import TableId
+
+T = TypeVar("T")
 
 #: Bits of the SQL mode that decide what quotes mean.
 ANSI_QUOTES: Final = 1 << 2
@@ -145,6 +147,13 @@ class Words:
         """Read a table's name, with or without a database before it."""
         name = self.name()
         return TableId(name, self.name()) if self.skip(".") else TableId(self._database, name)
+
+    def listed(self, read: Callable[[], T]) -> list[T]:
+        """Read several values with commas between them, each by `read`."""
+        values = [read()]
+        while self.skip(","):
+            values.append(read())
+        return values
 
     def _take(self) -> Token:
         token = self._next
