@@ -41,9 +41,9 @@ class FileSystemFolder:
         path = self.path(name)
         folder = path.rpartition("/")[0]
         if self._fs.type_name in _OBJECT_STORES:
-            whole = _whole(content)  # a stream that an error closes would leave a half-written file
+            assembled = whole(content)  # a stream that an error closes would leave a half-written file
             with self._fs.open_output_stream(path) as stream:
-                stream.write(whole)
+                stream.write(assembled)
             return
         temporary = f"{path}.{uuid.uuid4().hex}{_TEMPORARY}"
         try:
@@ -58,7 +58,7 @@ class FileSystemFolder:
                 else:
                     stream.write(content)
             if durable and self._local:
-                _sync(temporary)
+                force(temporary)
             if self._replaces:
                 self._fs.move(temporary, path)
             else:
@@ -68,7 +68,7 @@ class FileSystemFolder:
                 self._fs.delete_file(temporary)
             raise
         if durable and self._local:
-            _sync(folder)
+            force(folder)
 
     def _replace(self, temporary: str, path: str) -> None:
         """Rename the file where a rename does not replace. At each moment one of the two names has a whole file."""
@@ -135,8 +135,8 @@ class FileSystemFolder:
     def names(self, folder: str) -> list[str]:
         selector = fs.FileSelector(self.path(folder), allow_not_found=True)
         file_names = [info.base_name for info in self._fs.get_file_info(selector)]
-        whole = [name for name in file_names if not name.endswith(_TEMPORARY)]
-        return whole if self._replaces else list(dict.fromkeys(name.removesuffix(_NEW) for name in whole))
+        complete = [name for name in file_names if not name.endswith(_TEMPORARY)]
+        return complete if self._replaces else list(dict.fromkeys(name.removesuffix(_NEW) for name in complete))
 
     def delete(self, name: str) -> None:
         # The newer name first: if only that name was left, the file would reappear.
@@ -157,7 +157,8 @@ class FileSystemFolder:
                 raise
 
 
-def _whole(content: bytes | Callable[[Any], None]) -> Any:
+def whole(content: bytes | Callable[[Any], None]) -> Any:
+    """Return the content as one buffer. A function writes it to memory."""
     if not callable(content):
         return content
     stream = pa.BufferOutputStream()
@@ -165,7 +166,8 @@ def _whole(content: bytes | Callable[[Any], None]) -> Any:
     return stream.getvalue()
 
 
-def _sync(path: str) -> None:
+def force(path: str | os.PathLike[str]) -> None:
+    """Force a file or folder to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -5,6 +5,7 @@ Two attempts of a task may run at once. The last writer wins, and both write equ
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -44,6 +45,15 @@ class Files:
         A durable file survives a power cut. That takes about 5 ms on a local disk. In a bucket every file is durable.
         """
         self._folder.write(name, content, durable=durable)
+
+    def write_json(self, name: str, value: Any, *, durable: bool = False) -> None:
+        """Write a value of JSON primitives. `durable`: as in `write`."""
+        self.write(name, json.dumps(value).encode(), durable=durable)
+
+    def read_json(self, name: str) -> Any:
+        """Return the value in a JSON file, or None if there is no file. Raise ValueError if the file is torn."""
+        content = self.read(name)
+        return None if content is None else json.loads(content.to_pybytes())
 
     def read(self, name: str) -> pa.Buffer | None:
         """Return the content, or None if there is no file. A local file is mapped, not read."""

@@ -8,7 +8,6 @@ Spark does not log this offset, and asks for it again to repeat the first batch.
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Callable
 from functools import cache
@@ -51,7 +50,7 @@ def first_offset(root: str, make: Callable[[], Offset]) -> Offset:
     kept = kept_first_offset(files)
     if kept is None:
         kept = make()
-        _write(files, _FIRST, kept)
+        files.write_json(_FIRST, kept.dump(), durable=True)
     return kept
 
 
@@ -67,7 +66,7 @@ def begin_again_at(checkpoint: Files, files: Files, first: Offset) -> None:
     one. `checkpoint` is the whole folder, `files` is incsnap's part of it. If a crash interrupts the call,
     `finish_beginning_again` completes it.
     """
-    _write(files, _AGAIN, first)
+    files.write_json(_AGAIN, first.dump(), durable=True)
     finish_beginning_again(checkpoint, files)
 
 
@@ -81,20 +80,14 @@ def finish_beginning_again(checkpoint: Files, files: Files) -> None:
         files.delete_folder(folder)
     forget_plan(files)
     forget_progress(files)
-    _write(files, _FIRST, first)
+    files.write_json(_FIRST, first.dump(), durable=True)
     files.delete(_AGAIN)
 
 
 def _read(files: Files, name: str) -> Offset | None:
     """Return the offset in a file, or None. Raise OffsetError if the file is damaged."""
-    content = files.read(name)
-    if content is None:
-        return None
     try:
-        return Offset.load(json.loads(content.to_pybytes()))
+        content = files.read_json(name)
+        return None if content is None else Offset.load(content)
     except ValueError as error:
         raise OffsetError(f"{files.path(name)} is damaged: {error}") from None
-
-
-def _write(files: Files, name: str, offset: Offset) -> None:
-    files.write(name, json.dumps(offset.dump()).encode(), durable=True)

@@ -6,12 +6,14 @@ end. So if assembling fails, nothing was sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from incsnap.checkpoint.file_systems import whole
 from incsnap.checkpoint.object_store import client_of, store_failures
 
 if TYPE_CHECKING:
@@ -34,61 +36,43 @@ class ObjectFolder:
 
     def write(self, name: str, content: bytes | Callable[[Any], None], *, durable: bool = False) -> None:
         """Write an object. It is always durable."""
-        if callable(content):
-            stream = pa.BufferOutputStream()
-            content(stream)
-            data: Any = memoryview(stream.getvalue()).cast("B")
-        else:
-            data = content
-        client, path = self._client_and_path(name)
-        with store_failures(f"Writing {self.path(name)}"):
+        data = memoryview(whole(content)).cast("B")
+        with self._object("Writing", name) as (client, path):
             client.put(path, data, use_multipart=len(data) > _PART_BYTES, chunk_size=_PART_BYTES)
 
     def read(self, name: str) -> pa.Buffer | None:
-        client, path = self._client_and_path(name)
-        try:
-            with store_failures(f"Reading {self.path(name)}"):
-                return pa.py_buffer(client.get(path).bytes())
-        except FileNotFoundError:
-            return None
+        with suppress(FileNotFoundError), self._object("Reading", name) as (client, path):
+            return pa.py_buffer(client.get(path).bytes())
+        return None
 
     def opened(self, name: str) -> pa.NativeFile | None:
         """Return the file for reading parts of it, or None. Only the requested parts are fetched."""
-        client, path = self._client_and_path(name)
-        try:
-            with store_failures(f"Reading {self.path(name)}"):
-                answer = client.get(path, options={"range": {"suffix": _READ_BYTES}})
-                end = answer.bytes()
-        except FileNotFoundError:
-            return None
-        return pa.PythonFile(_RangedFile(client, path, self.path(name), answer.meta["size"], memoryview(end)), mode="r")
+        with suppress(FileNotFoundError), self._object("Reading", name) as (client, path):
+            answer = client.get(path, options={"range": {"suffix": _READ_BYTES}})
+            end = memoryview(answer.bytes())
+            return pa.PythonFile(_RangedFile(client, path, self.path(name), answer.meta["size"], end), mode="r")
+        return None
 
     def exists(self, name: str) -> bool:
-        client, path = self._client_and_path(name)
-        try:
-            with store_failures(f"Looking for {self.path(name)}"):
-                client.head(path)
-        except FileNotFoundError:
-            return False
-        return True
+        with suppress(FileNotFoundError), self._object("Looking for", name) as (client, path):
+            client.head(path)
+            return True
+        return False
 
     def names(self, folder: str) -> list[str]:
         """Return the names in the folder. This takes one request for each 1,000 names."""
-        client, path = self._client_and_path(folder)
-        with store_failures(f"Listing {self.path(folder)}"):
+        with self._object("Listing", folder) as (client, path):
             listing = client.list_with_delimiter(path)
         paths = [*(str(each["path"]) for each in listing["objects"]), *map(str, listing["common_prefixes"])]
         # s3a writes an empty object for a folder that it was asked to create.
         return [each.rstrip("/").rpartition("/")[2] for each in paths if each.rstrip("/") != path]
 
     def delete(self, name: str) -> None:
-        client, path = self._client_and_path(name)
-        with suppress(FileNotFoundError), store_failures(f"Deleting {self.path(name)}"):
+        with suppress(FileNotFoundError), self._object("Deleting", name) as (client, path):
             client.delete(path)
 
     def delete_folder(self, name: str) -> None:
-        client, path = self._client_and_path(name)
-        with suppress(FileNotFoundError), store_failures(f"Deleting {self.path(name)}"):
+        with suppress(FileNotFoundError), self._object("Deleting", name) as (client, path):
             for page in client.list(path):
                 client.delete([entry["path"] for entry in page])
 
@@ -96,13 +80,10 @@ class ObjectFolder:
 
     def read_tagged(self, name: str) -> tuple[bytes, str] | None:
         """Return the content and the tag of an object, or None. The tag changes with each write."""
-        client, path = self._client_and_path(name)
-        try:
-            with store_failures(f"Reading {self.path(name)}"):
-                answer = client.get(path)
-                return bytes(answer.bytes()), answer.meta["e_tag"] or ""
-        except FileNotFoundError:
-            return None
+        with suppress(FileNotFoundError), self._object("Reading", name) as (client, path):
+            answer = client.get(path)
+            return bytes(answer.bytes()), answer.meta["e_tag"] or ""
+        return None
 
     def create(self, name: str, content: bytes) -> str | None:
         """Write a new object and return its tag, or return None if the object exists already."""
@@ -118,19 +99,23 @@ class ObjectFolder:
     def _put_if(self, name: str, content: bytes, mode: Any) -> str | None:
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        client, path = self._client_and_path(name)
-        try:
-            with store_failures(f"Writing {self.path(name)}"):
-                return client.put(path, content, mode=mode)["e_tag"]
-        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
-            return None
+        refused = (AlreadyExistsError, PreconditionError, FileNotFoundError)
+        with suppress(*refused), self._object("Writing", name) as (client, path):
+            return client.put(path, content, mode=mode)["e_tag"]
+        return None
 
-    def _client_and_path(self, name: str) -> tuple[S3Store, str]:
+    @contextmanager
+    def _object(self, doing: str, name: str) -> Iterator[tuple[S3Store, str]]:
+        """Give the block the client and the path of an object, and raise StoreFailed if the store fails in the block.
+
+        `doing` and the object's name begin the message.
+        """
         client, folder = client_of(self._root)
-        return client, f"{folder}/{name}".strip("/")
+        with store_failures(f"{doing} {self.path(name)}"):
+            yield client, f"{folder}/{name}".strip("/")
 
 
-class _RangedFile:
+class _RangedFile(io.RawIOBase):
     """A read-only file for Arrow that fetches ranges of an object on demand. Arrow reads the end of a file first."""
 
     def __init__(self, client: S3Store, path: str, shown: str, size: int, end: memoryview) -> None:
@@ -139,13 +124,6 @@ class _RangedFile:
         self._at = 0
         self._end = end
         self._near, self._near_at = end, size - len(end)
-        self.closed = False
-
-    def size(self) -> int:
-        return self._size
-
-    def tell(self) -> int:
-        return self._at
 
     def seek(self, to: int, whence: int = 0) -> int:
         self._at = to + (0, self._at, self._size)[whence]
@@ -168,14 +146,5 @@ class _RangedFile:
     def readable(self) -> bool:
         return True
 
-    def writable(self) -> bool:
-        return False
-
     def seekable(self) -> bool:
         return True
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self.closed = True

@@ -5,7 +5,6 @@ The file `start.json` has the ids of the starts that this checkpoint has announc
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections.abc import Sequence
@@ -62,13 +61,13 @@ def own_checkpoint(settings: Settings) -> OwnCheckpoint:
 
 def keep_start(files: Files, start: str, before: Sequence[str]) -> None:
     """Record that the checkpoint is about to announce `start`. `before` are the starts that it announced before."""
-    files.write(_NAME, json.dumps({"starts": [start, *before]}).encode(), durable=True)
+    files.write_json(_NAME, {"starts": [start, *before]}, durable=True)
 
 
 def _starts(files: Files) -> tuple[str, ...]:
-    content = files.read(_NAME)
     try:
-        return tuple(map(str, json.loads(content.to_pybytes())["starts"])) if content is not None else ()
+        content = files.read_json(_NAME)
+        return tuple(map(str, content["starts"])) if content is not None else ()
     except (ValueError, TypeError, KeyError):
         return ()  # torn: treated like a copy, whose start waits a moment
 

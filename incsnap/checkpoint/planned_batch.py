@@ -8,7 +8,6 @@ again ends at the same place. The file also has the settings that the batch was 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +34,7 @@ def remember(files: Files, offsets: KeptOffsets, end: Offset, planned_with: Plan
     """Write the end of a batch and the settings that it was planned with. The file survives a power cut."""
     # A list, because older releases ignore a list instead of comparing it.
     written = [planned_with.release, dict(planned_with.values)]
-    files.write(_NAME, json.dumps({**offsets.dump(end), _CHOICES: written}).encode(), durable=True)
+    files.write_json(_NAME, {**offsets.dump(end), _CHOICES: written}, durable=True)
 
 
 def plan_and_choices(files: Files) -> tuple[dict[str, Any], PlannedWith] | None:
@@ -89,9 +88,8 @@ def _written(files: Files) -> tuple[dict[str, Any], object]:
 
     The offset is empty, and so cannot be loaded, if the file is missing or torn.
     """
-    content = files.read(_NAME)
     try:
-        plan = json.loads(content.to_pybytes()) if content is not None else {}
+        plan = files.read_json(_NAME) or {}
         choices = plan.pop(_CHOICES, None)
     except (ValueError, AttributeError):
         return {}, None

@@ -7,7 +7,6 @@ counts the same.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 
@@ -41,9 +40,8 @@ class Progress(Sums):
 
 def read_progress(root: str) -> Progress:
     """Return the counters in the folder `root`; zeros if the file is missing or torn."""
-    content = Files(root).read(_NAME)
     try:
-        return Progress(**json.loads(content.to_pybytes())) if content is not None else Progress()
+        return Progress(**(Files(root).read_json(_NAME) or {}))
     except (ValueError, TypeError):
         return Progress()
 
@@ -66,6 +64,6 @@ def add_batch(root: str, job_id: str, batch: int, counts: Iterable[BucketCounts]
         for field in fields(count):
             sums[field.name] += getattr(count, field.name)
     progress = Progress(**{**sums, "batches": progress.batches + 1, "last_batch": batch})
-    Files(root).write(_NAME, json.dumps(asdict(progress)).encode())
+    Files(root).write_json(_NAME, asdict(progress))
     _written[root, job_id] = progress
     return progress

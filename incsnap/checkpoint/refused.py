@@ -8,7 +8,6 @@ committed leaves the same records out. For a bucket that has committed, the file
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from incsnap.checkpoint.files import Files
@@ -48,8 +47,8 @@ class RefusedRecords:
 
     def write(self, batch: int, bucket: int, digest: str, records: tuple[RefusedRecord, ...]) -> None:
         """Write the records that the bucket leaves out of the batch. The file survives a power cut."""
-        content = json.dumps(to_json(_Content, _Content(digest, records)))
-        self._files.write(_file(batch, bucket), content.encode(), durable=True)
+        content = to_json(_Content, _Content(digest, records))
+        self._files.write_json(_file(batch, bucket), content, durable=True)
 
     def read(self, batch: int, bucket: int, digest: str) -> tuple[RefusedRecord, ...]:
         """Return the records that an earlier attempt at exactly this batch left out of the bucket."""
@@ -74,9 +73,9 @@ class RefusedRecords:
 
     def _content(self, name: str) -> _Content | None:
         """Return the content of a file, or None if the file is missing or torn. Then its bucket has not committed."""
-        content = self._files.read(name)
         try:
-            return None if content is None else from_json(_Content, json.loads(content.to_pybytes()))
+            content = self._files.read_json(name)
+            return None if content is None else from_json(_Content, content)
         except ValueError:
             return None
 

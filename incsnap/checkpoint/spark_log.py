@@ -16,6 +16,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from incsnap.checkpoint.file_systems import force
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.location import is_local, own_part
 from incsnap.checkpoint.offsets import QueueFiles
@@ -176,8 +177,4 @@ def _whole(path: Path, behind: int = 0) -> bool:
 
 def _force(path: Path) -> None:
     with suppress(FileNotFoundError):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        force(path)

@@ -15,7 +15,6 @@ a stale row.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
@@ -117,20 +116,16 @@ class WindowBuffers:
 
     def write_manifest(self, window_id: str, result: ChunkResult) -> None:
         """Write the window's manifest."""
-        self._files.write(
-            f"windows/{_window(window_id)}/manifest.json", json.dumps(to_json(ChunkResult, result)).encode()
-        )
+        self._files.write_json(f"windows/{_window(window_id)}/manifest.json", to_json(ChunkResult, result))
 
     def read_manifest(self, window_id: str) -> ChunkResult | None:
         """Return the window's manifest, or None if it is missing or torn.
 
         In both cases the chunk counts as not read.
         """
-        content = self._files.read(f"windows/{_window(window_id)}/manifest.json")
-        if content is None:
-            return None
         try:
-            return from_json(ChunkResult, json.loads(content.to_pybytes()))
+            content = self._files.read_json(f"windows/{_window(window_id)}/manifest.json")
+            return None if content is None else from_json(ChunkResult, content)
         except ValueError:
             _log.warning("The manifest of window %s cannot be read; its chunk is read again", window_id)
             return None
