@@ -68,20 +68,17 @@ class ClassReader(EscapeReader):
             if text.startswith("-", self._at) and predefined == VERTICAL:
                 raise re.error(r"\v before a hyphen is not understood")
             return predefined
-        first = self._member()
+        first = last = self._member()
         if text.startswith("-", self._at) and text[self._at + 1 : self._at + 2] not in ("[", "]", ""):
             self._at += 1
             last = self._member()
             if last < first:
                 raise re.error("the end of a range comes before its begin")
-            if not self._flags.ignores_case:
-                return points.ranges((first, last))
-            return (points.in_any_case if self._flags.all_alphabets else points.in_either_case)(first, last)
-        if not self._flags.ignores_case:
-            return points.ranges((first, first))
-        if self._flags.all_alphabets:
+        elif self._flags.ignores_case and self._flags.all_alphabets:
             return points.alone_in_any_case(first, in_class=True)
-        return points.in_either_case(first, first)
+        if not self._flags.ignores_case:
+            return points.ranges((first, last))
+        return (points.in_any_case if self._flags.all_alphabets else points.in_either_case)(first, last)
 
     def _member(self) -> int:
         """Parse one character of a class."""

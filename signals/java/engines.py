@@ -28,19 +28,6 @@ class NotLinearError(Exception):
     """An error: RE2 cannot match the expression in linear time. `str(error)` names the construct."""
 
 
-def for_regex(tree: Node) -> str:
-    """Return the expression in the syntax of the module `regex`, to be compiled without `IGNORECASE`."""
-    return _written(tree)
-
-
-def for_re2(tree: Node) -> str:
-    """Return the expression in RE2's syntax, valid for full matches only.
-
-    Raise NotLinearError if RE2 cannot match it.
-    """
-    return _linear(tree, last=True)
-
-
 def has_case_ignoring_references(tree: Node) -> bool:
     """Return True if the expression refers to the text of a group without regard to letter case.
 
@@ -56,8 +43,8 @@ def has_case_ignoring_references(tree: Node) -> bool:
     return False
 
 
-def _written(tree: Node) -> str:
-    """Return the expression in the syntax of the module `regex`."""
+def for_regex(tree: Node) -> str:
+    """Return the expression in the syntax of the module `regex`, to be compiled without `IGNORECASE`."""
     match tree:
         case Characters(members):
             return _set(members)
@@ -66,19 +53,20 @@ def _written(tree: Node) -> str:
         case Reference(number, ignores_case):
             return rf"(?{'i' if ignores_case else ''}:\{number})"
         case Sequence(parts):
-            return "".join(map(_written, parts))
+            return "".join(map(for_regex, parts))
         case Choice(branches):
-            return "|".join(map(_written, branches))
+            return "|".join(map(for_regex, branches))
         case Group(opening, inner, name):
-            return f"{f'(?P<{name}>' if name else opening}{_written(inner)})"
+            return f"{f'(?P<{name}>' if name else opening}{for_regex(inner)})"
         case Repeated(inner, count, manner):
-            return f"{_written(inner)}{count}{manner}"
+            return f"{for_regex(inner)}{count}{manner}"
 
 
-def _linear(tree: Node, *, last: bool) -> str:
-    """Return the expression in RE2's syntax.
+def for_re2(tree: Node, *, last: bool = True) -> str:
+    """Return the expression in RE2's syntax, valid for full matches only.
 
-    With `last` nothing follows this part, so each kind of end that it contains means the end of the text.
+    With `last` nothing follows this part, so each kind of end that it contains means the end of the text. Raise
+    NotLinearError if RE2 cannot match the expression.
     """
     match tree:
         case Characters(members):
@@ -95,17 +83,17 @@ def _linear(tree: Node, *, last: bool) -> str:
             raise NotLinearError("backreference")
         case Sequence(parts):
             ends = [last and place == len(parts) - 1 for place in range(len(parts))]
-            return "".join(_linear(part, last=each) for part, each in zip(parts, ends, strict=True))
+            return "".join(for_re2(part, last=each) for part, each in zip(parts, ends, strict=True))
         case Choice(branches):
-            return "|".join(_linear(branch, last=last) for branch in branches)
+            return "|".join(for_re2(branch, last=last) for branch in branches)
         case Group("(" | "(?:", inner):
-            return f"(?:{_linear(inner, last=last)})"
+            return f"(?:{for_re2(inner, last=last)})"
         case Group(opening):
             raise NotLinearError(opening)
         case Repeated(inner, count, manner):
             if manner == "+":
                 raise NotLinearError("possessive repetition")
-            return f"{_linear(inner, last=False)}{count}{manner}"
+            return f"{for_re2(inner, last=False)}{count}{manner}"
 
 
 def _set(members: points.CodePoints) -> str:

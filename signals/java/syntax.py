@@ -19,7 +19,7 @@ _NOT_LINE_ENDS = points.complement(points.letters("\n\r\x85\u2028\u2029"))
 _ALL = points.ranges((0, points.LAST))
 _OPENINGS = ("(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_COUNT = re.compile(r"\{([0-9]{1,9})(,?)([0-9]{0,9})\}")
+_REPETITION = re.compile(r"([*+?]|\{([0-9]{1,9})(,?)([0-9]{0,9})\})([?+]?)")
 _FLAGS = re.compile(r"\(\?([A-Za-z]*)(-[A-Za-z]*)?([:)])")
 
 
@@ -230,21 +230,13 @@ class _Reader(ClassReader):
 
     def _repeated(self, inner: Node) -> Node:
         """Parse the repetition after a part, if there is one."""
-        letter = self._text[self._at : self._at + 1]
-        if letter and letter in "*+?":
-            count = letter
-            self._at += 1
-        elif letter == "{":
-            given = _COUNT.match(self._text, self._at)
-            if given is None or (given[3] and (not given[2] or int(given[3]) < int(given[1]))):
+        given = _REPETITION.match(self._text, self._at)
+        if self._text.startswith("{", self._at):
+            if given is None or (given[4] and (not given[3] or int(given[4]) < int(given[2]))):
                 raise re.error("a { begins no repetition such as {2} or {2,3}; write \\{ for the sign itself")
-            count = given[0]
-            self._at = given.end()
-        else:
+        elif given is None:
             return inner
-        manner = self._text[self._at : self._at + 1]
-        manner = manner if manner and manner in "?+" else ""
-        self._at += len(manner)
+        self._at = given.end()
         if self._text[self._at : self._at + 1] in ("*", "+", "?", "{"):
             raise re.error("a repetition stands behind a repetition")
-        return Repeated(inner, count, manner)
+        return Repeated(inner, given[1], given[5])
