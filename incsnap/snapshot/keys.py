@@ -43,6 +43,15 @@ _DECIMAL_TEXT = re.compile(r"-?[0-9]+(\.[0-9]+)?\Z")
 _FLOAT_TEXT = re.compile(r"-?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?\Z", re.IGNORECASE)
 _HEX_TEXT = re.compile(r"([0-9A-Fa-f]{2})*\Z")
 _TEMPORAL_TEXT = re.compile(r"[-0-9:. ]+\Z")
+#: Type of a column -> SQL that prints a value of a column, pattern of this text, SQL of a literal for the text.
+_FORMS = {
+    **dict.fromkeys(BYTE_STRINGS, ("HEX({})", _HEX_TEXT, "x'{}'")),
+    **dict.fromkeys(_FLOATS, ("CAST({} + 0e0 AS CHAR)", _FLOAT_TEXT, "{}")),
+    **dict.fromkeys(_NUMBERED, ("CAST({} + 0 AS CHAR)", _INTEGER_TEXT, "{}")),
+    **dict.fromkeys(_INTEGERS, ("CAST({} AS CHAR)", _INTEGER_TEXT, "{}")),
+    "decimal": ("CAST({} AS CHAR)", _DECIMAL_TEXT, "{}"),
+    **dict.fromkeys(_TEMPORAL, ("CAST({} AS CHAR)", _TEMPORAL_TEXT, "'{}'")),
+}
 
 
 def key_select(column: Column) -> str:
@@ -52,17 +61,7 @@ def key_select(column: Column) -> str:
     cannot order chunks.
     """
     name = quote(column.name)
-    if column.type in TEXTS:
-        return name if column.charset in _WHOLE else f"HEX({name})"
-    if column.type in BYTE_STRINGS:
-        return f"HEX({name})"
-    if column.type in _FLOATS:
-        return f"CAST({name} + 0e0 AS CHAR)"
-    if column.type in _NUMBERED:
-        return f"CAST({name} + 0 AS CHAR)"
-    if column.type in _INTEGERS or column.type == "decimal" or column.type in _TEMPORAL:
-        return f"CAST({name} AS CHAR)"
-    raise _unfit(column)
+    return name if _is_shown_whole(column) else _form(column)[0].format(name)
 
 
 def can_order(column: Column) -> bool:
@@ -82,23 +81,12 @@ def key_literal(column: Column, value: KeyValue) -> str:
     """
     if value is None:
         raise ValueError(f"NULL has no literal that compares (column {column.name})")
-    kind = column.type
-    if kind in TEXTS:
-        if column.charset in _WHOLE:
-            return f"_utf8mb4 x'{value.encode().hex()}'"
-        return f"_{column.charset} x'{_checked(_HEX_TEXT, column, value)}'"
-    if kind in BYTE_STRINGS:
-        return f"x'{_checked(_HEX_TEXT, column, value)}'"
-    if kind in _FLOATS:
-        text = _checked(_FLOAT_TEXT, column, value)
-        return text if "e" in text.lower() else text + "e0"
-    if kind in _NUMBERED or kind in _INTEGERS:
-        return _checked(_INTEGER_TEXT, column, value)
-    if kind == "decimal":
-        return _checked(_DECIMAL_TEXT, column, value)
-    if kind in _TEMPORAL:
-        return f"'{_checked(_TEMPORAL_TEXT, column, value)}'"
-    raise _unfit(column)
+    if _is_shown_whole(column):
+        return f"_utf8mb4 x'{value.encode().hex()}'"
+    _, pattern, literal = _form(column)
+    if not pattern.match(value):
+        raise ValueError(f"{shorten(value)!r} is not a value of column {column.name} ({column.type})")
+    return literal.format(f"{value}e0" if column.type in _FLOATS and "e" not in value.lower() else value)
 
 
 def key_fingerprint(
@@ -150,16 +138,18 @@ def show_key(key: Key | None) -> str:
     return "<null>" if key is None else shorten(",".join("<null>" if value is None else value for value in key))
 
 
-def _checked(pattern: re.Pattern[str], column: Column, value: str) -> str:
-    """Return `value`. Raise ValueError if it does not match the pattern."""
-    if not pattern.match(value):
-        raise ValueError(f"{shorten(value)!r} is not a value of column {column.name} ({column.type})")
-    return value
+def _is_shown_whole(column: Column) -> bool:
+    """Return True for a text that the connection shows without loss."""
+    return column.type in TEXTS and column.charset in _WHOLE
 
 
-def _unfit(column: Column) -> UnsupportedType:
-    """Return the error for a column that cannot order chunks."""
-    return UnsupportedType(
+def _form(column: Column) -> tuple[str, re.Pattern[str], str]:
+    """Return the entry of `_FORMS` for a column. Raise UnsupportedType if the column cannot order chunks."""
+    if column.type in TEXTS:
+        return "HEX({})", _HEX_TEXT, f"_{column.charset} x'{{}}'"
+    if form := _FORMS.get(column.type):
+        return form
+    raise UnsupportedType(
         f"column {column.name} of type {column.type} cannot order the chunks of a table",
         "Name another ordering column with surrogate-key in the signal, one that an index begins with.",
     )
