@@ -62,28 +62,26 @@ def plan_chunks(state: NextContext, limits: Limits, low_watermark: GtidSet) -> G
     if not state.limits.may_plan(state.now_ms):
         return
     capacity = Capacity.of(state, limits)
-    yield from _look_ahead(state, _undescribed(state), limits, low_watermark)
+    yield from _look_ahead(_undescribed(state), limits, low_watermark)
     for number in list(state.scans):
-        yield from _plan_scan(state, number, limits, capacity, low_watermark)
+        yield from _plan_scan(state, number, capacity, low_watermark)
     if all(scan.wholly_planned or _is_passed_by(state, scan) for scan in state.scans.values()):
-        yield from _begin_tables(state, limits, capacity, low_watermark)
+        yield from _begin_tables(state, capacity, low_watermark)
 
 
-def _begin_tables(
-    state: NextContext, limits: Limits, capacity: Capacity, low_watermark: GtidSet
-) -> Generator[Question, Answer, None]:
+def _begin_tables(state: NextContext, capacity: Capacity, low_watermark: GtidSet) -> Generator[Question, Answer, None]:
     """Begin tables of the queue, one after the other.
 
     The next table begins only if the one before is planned to its maximum, has ended (empty or refused), or is passed
     by.
     """
-    yield from _look_ahead(state, state.queue[: max(0, capacity.small)], limits, low_watermark)
-    for _ in range(max(MAX_OPENED, limits.small_windows)):
-        too_many = len(state.scans) >= MAX_SCANS + limits.small_windows
+    yield from _look_ahead(state.queue[: max(0, capacity.small)], capacity.limits, low_watermark)
+    for _ in range(max(MAX_OPENED, capacity.limits.small_windows)):
+        too_many = len(state.scans) >= MAX_SCANS + capacity.limits.small_windows
         if not state.queue or too_many or not capacity.for_another_table(state):
             return
-        opened = state.open(state.queue.pop(0), limits.start_rows)
-        yield from _plan_scan(state, opened.number, limits, capacity, low_watermark)
+        opened = state.open(state.queue.pop(0), capacity.limits.start_rows)
+        yield from _plan_scan(state, opened.number, capacity, low_watermark)
         scan = state.scans.get(opened.number)
         if scan is not None and not scan.wholly_planned and not _is_passed_by(state, scan):
             return
@@ -106,7 +104,7 @@ def _undescribed(state: NextContext) -> list[Request]:
 
 
 def _look_ahead(
-    state: NextContext, requests: Sequence[Request], limits: Limits, low_watermark: GtidSet
+    requests: Sequence[Request], limits: Limits, low_watermark: GtidSet
 ) -> Generator[Question, Answer, None]:
     """Announce the tables that the engine is about to ask about, if there are several (see `LookAhead`).
 
@@ -119,7 +117,7 @@ def _look_ahead(
 
 
 def _plan_scan(
-    state: NextContext, number: int, limits: Limits, capacity: Capacity, low_watermark: GtidSet
+    state: NextContext, number: int, capacity: Capacity, low_watermark: GtidSet
 ) -> Generator[Question, Answer, None]:
     """Plan as many chunks of a table as the capacity allows.
 
@@ -131,10 +129,10 @@ def _plan_scan(
         return
     if not (yield from _bounded(state, number, low_watermark)):
         return
-    if not (yield from _plan_again(state, number, limits, capacity)):
+    if not (yield from _plan_again(state, number, capacity)):
         return
-    if (yield from _plan_small(state, number, limits, capacity)):
-        yield from _plan_new(state, number, limits, capacity)
+    if (yield from _plan_small(state, number, capacity)):
+        yield from _plan_new(state, number, capacity)
 
 
 def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Asking:
@@ -203,13 +201,13 @@ def _bounded(state: NextContext, number: int, low_watermark: GtidSet) -> Asking:
     return True
 
 
-def _plan_again(state: NextContext, number: int, limits: Limits, capacity: Capacity) -> Asking:
+def _plan_again(state: NextContext, number: int, capacity: Capacity) -> Asking:
     """Plan the ranges that are due to be read again, and halve those that must be halved.
 
     Return False if the table must wait.
     """
     for missed in state.scans[number].again:
-        if not capacity.for_chunk(state, small=is_small(state.scans[number], missed, limits)):
+        if not capacity.for_chunk(state, small=is_small(state.scans[number], missed, capacity.limits)):
             return False
         if missed.not_before_ms > state.now_ms:
             continue
@@ -223,7 +221,7 @@ def _plan_again(state: NextContext, number: int, limits: Limits, capacity: Capac
         scan = state.scans[number]
         first, *rest = halves
         place = scan.again.index(missed)
-        small = is_small(scan, first, limits)
+        small = is_small(scan, first, capacity.limits)
         fits = capacity.for_chunk(state, small=small)  # the whole may be a small table, a half is not
         unplanned = rest if fits else halves
         state.scans[number] = scan = replace(scan, again=(*scan.again[:place], *unplanned, *scan.again[place + 1 :]))
@@ -255,15 +253,15 @@ def _halves(state: NextContext, number: int, whole: Range) -> Generator[Question
     return [whole if whole.rows == 1 else Range(whole.lower, whole.upper, 1, lost=lost)]
 
 
-def _plan_small(state: NextContext, number: int, limits: Limits, capacity: Capacity) -> Asking:
+def _plan_small(state: NextContext, number: int, capacity: Capacity) -> Asking:
     """Plan a table that has not begun as one chunk if it has few rows. Return False if the table must wait."""
     scan = state.scans[number]
-    rows = state.limits.chunk_rows(min(limits.small_rows, scan.chunk_rows))
+    rows = state.limits.chunk_rows(min(capacity.limits.small_rows, scan.chunk_rows))
     if scan.boundary is not None or scan.maximum is None or not rows:
         return True
     if not capacity.for_chunk(state, small=True):
         # The first chunk may be the whole table, and would have to be counted among the small ones.
-        return scan.chunk_rows > limits.small_rows
+        return scan.chunk_rows > capacity.limits.small_rows
     if not (yield from _opened(state, number)):
         return False
     answer = yield scan.border(None, scan.maximum, rows)
@@ -283,7 +281,7 @@ def _plan_small(state: NextContext, number: int, limits: Limits, capacity: Capac
     return True
 
 
-def _plan_new(state: NextContext, number: int, limits: Limits, capacity: Capacity) -> Generator[Question, Answer, None]:
+def _plan_new(state: NextContext, number: int, capacity: Capacity) -> Generator[Question, Answer, None]:
     """Plan ranges that were never read, up to the maximum key.
 
     Plan none while many ranges wait to be read again, or while the planner looks for the next boundary. Before the
@@ -293,14 +291,14 @@ def _plan_new(state: NextContext, number: int, limits: Limits, capacity: Capacit
     scan = state.scans[number]
     rows = state.limits.chunk_rows(scan.chunk_rows)
     flying = sum(window.scan == number for window in state.held)
-    while capacity.for_chunk(state) and not scan.wholly_planned and len(scan.again) < limits.windows:
-        if not scan.times and flying >= limits.first_windows:
+    while capacity.for_chunk(state) and not scan.wholly_planned and len(scan.again) < capacity.limits.windows:
+        if not scan.times and flying >= capacity.limits.first_windows:
             return
         flying += 1
         maximum: Key | None = scan.maximum
         assert maximum is not None
         # A batch does not wait a second time for a question that could not be answered at once.
-        beside = rows > limits.boundary_rows or scan.attempt > 0
+        beside = rows > capacity.limits.boundary_rows or scan.attempt > 0
         answer = yield scan.border(scan.boundary, maximum, rows, beside=beside)
         if answer is not None and not isinstance(answer, tuple):
             _postponed(state, number, answer)
