@@ -20,8 +20,9 @@ from incsnap.config.settings import (
     Notifications,
     OversizedChanges,
     SignalSettings,
+    TopicCreation,
+    TopicGroup,
 )
-from incsnap.config.topic_groups import TopicCreation, TopicGroup
 from incsnap.config.topics import INVALID
 from incsnap.tables import TableId
 

@@ -15,13 +15,12 @@ from incsnap.config.object_store import StoreAccess
 from incsnap.config.patterns import TableFilter
 from incsnap.config.secrets import Properties, Secret, revealing
 from incsnap.config.servers import KafkaSettings, MySqlSettings, RegistrySettings
-from incsnap.config.snapshot_settings import SnapshotSettings, StartPlace
-from incsnap.config.topic_groups import TopicCreation
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.tables import TableId
 from incsnap.transforms.chain import Chain
 from incsnap.types.modes import Modes
+from signals.regex import any_matches
 
 
 class SignalSettings(Frozen):
@@ -35,6 +34,73 @@ class SignalSettings(Frozen):
     consumer: Properties = Field(default_factory=dict, repr=False)  #: consumer settings with librdkafka's names
     file: str = of("signal.file")
     poll_interval_ms: int = of("signal.poll.interval.ms")
+
+
+class SnapshotSettings(Frozen):
+    """The rows that a job reads at its start, and how fast snapshots are read."""
+
+    mode: str = of("snapshot.mode")  #: one of SNAPSHOT_MODES
+    #: Java regexes of the tables that `snapshot.mode` reads at the start; empty: all captured tables
+    include: tuple[str, ...] = of("snapshot.include.collection.list")
+    #: SQL condition for the rows of the first snapshot, by table
+    conditions: dict[str, str] = Field(default_factory=dict)
+    chunk_size: int | None = of("incremental.snapshot.chunk.size")  #: rows of a chunk; None: chosen by time and bytes
+    threads: int | None = of("snapshot.max.threads")  #: chunks read at the same time; None: by Spark's cores
+    latency_target_ms: int = of("incsnap.latency.target.ms")
+    throttle: dict[str, int] = Field(default_factory=dict)  #: limits on reading by name (incsnap.snapshot.throttle)
+    #: (host, port) of the replicas whose lag is measured
+    throttle_replicas: tuple[tuple[str, int], ...] = of("incsnap.snapshot.throttle.replicas")
+
+    @property
+    def reads_at_start(self) -> bool:
+        """Whether a new job begins with a snapshot."""
+        return self.mode not in ("no_data", "recovery")
+
+    def included(self, table: TableId) -> bool:
+        """Return True if the first snapshot reads the captured table `table`."""
+        return not self.include or any_matches(self.include, str(table), ignore_case=True)
+
+
+class StartPlace(Frozen):
+    """The place in the binlog where a new job begins. By default it begins at the end of the binlog."""
+
+    gtid_set: str | None = of("incsnap.start.gtid.set")  #: begin after these transactions; None: not given
+    file: str = of("incsnap.start.binlog.file")  #: begin in this binlog file; "": not given
+    position: int = of("incsnap.start.binlog.position")  #: byte in `file`
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the settings name a place."""
+        return self.gtid_set is not None or bool(self.file)
+
+
+class TopicGroup(Frozen):
+    """A group of topics with equal settings, from Kafka Connect's topic.creation.<name>.*."""
+
+    name: str = "default"
+    include: tuple[str, ...] = (".*",)  #: Java regexes of topic names
+    exclude: tuple[str, ...] = ()  #: Java regexes of topic names
+    partitions: int = -1  #: -1: the broker's default
+    replication_factor: int = -1  #: -1: the broker's default
+    #: further settings of the topics with Kafka's names, for example `cleanup.policy`
+    config: dict[str, str] = Field(default_factory=dict)
+
+    def takes(self, topic: str) -> bool:
+        """Return True if the topic belongs to the group."""
+        return any_matches(self.include, topic, ignore_case=False) and not any_matches(
+            self.exclude, topic, ignore_case=False
+        )
+
+
+class TopicCreation(Frozen):
+    """The groups of topics, and the group for all other topics."""
+
+    groups: tuple[TopicGroup, ...] = ()  #: the first group that takes a topic is used
+    default: TopicGroup = TopicGroup()  #: for topics that no group takes
+
+    def group_of(self, topic: str) -> TopicGroup:
+        """Return the group of `topic`."""
+        return next((group for group in self.groups if group.takes(topic)), self.default)
 
 
 class Formats(Frozen):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from incsnap.config.declarations.snapshots import SNAPSHOT_MODES
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
-from incsnap.config.snapshot_settings import SnapshotSettings, StartPlace
+from incsnap.config.settings import SnapshotSettings, StartPlace
 from incsnap.errors import shorten
 from incsnap.snapshot.throttle import REPLICA_LAG, setting_of
 from incsnap.tables import TableId

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from incsnap.config.topic_groups import TopicCreation
+from incsnap.config.settings import TopicCreation
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, ensure_topics
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from pymysql.connections import Connection
 
 from incsnap.config.servers import MySqlSettings
-from incsnap.config.snapshot_settings import SnapshotSettings
+from incsnap.config.settings import SnapshotSettings
 from incsnap.errors import IncsnapError
 from incsnap.mysql.error_codes import NO_PRIVILEGE
 from incsnap.mysql.session import QueryRefusedError, named, query

@@ -12,7 +12,7 @@ from typing import Any
 
 from pymysql.connections import Connection
 
-from incsnap.config.snapshot_settings import StartPlace
+from incsnap.config.settings import StartPlace
 from incsnap.errors import ConfigError, shorten
 from incsnap.events import base_name, file_number
 from incsnap.gtid import GtidSet

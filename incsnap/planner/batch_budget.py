@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 
 from incsnap.checkpoint.progress import read_progress
-from incsnap.config.snapshot_settings import SnapshotSettings
+from incsnap.config.settings import SnapshotSettings
 from incsnap.planner.output_bound import OutputBound
 from incsnap.snapshot.offset import Offset
 from incsnap.snapshot.pacing import QUIET, ReleaseBudget

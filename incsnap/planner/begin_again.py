@@ -20,8 +20,7 @@ from incsnap.checkpoint.first_offset import begin_again_at, finish_beginning_aga
 from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.checkpoint.progress import read_progress
 from incsnap.checkpoint.status import newest_offset
-from incsnap.config.settings import Settings
-from incsnap.config.snapshot_settings import StartPlace
+from incsnap.config.settings import Settings, StartPlace
 from incsnap.gtid import GtidSet
 from incsnap.mysql.lost_place import lost_behind
 from incsnap.mysql.session import connect

@@ -15,7 +15,7 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.config.servers import MySqlSettings
-from incsnap.config.snapshot_settings import SnapshotSettings
+from incsnap.config.settings import SnapshotSettings
 from incsnap.errors import IncsnapError, shorten
 from incsnap.mysql.loads import (
     PATIENCE_SECONDS,

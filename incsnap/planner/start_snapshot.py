@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from incsnap.config.snapshot_settings import SnapshotSettings
+from incsnap.config.settings import SnapshotSettings
 from incsnap.planner.signal_commands import Captured
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Stop
 from incsnap.snapshot.offset import Offset

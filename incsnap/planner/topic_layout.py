@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Protocol
 
-from incsnap.config.settings import Settings
-from incsnap.config.topic_groups import TopicGroup
+from incsnap.config.settings import Settings, TopicGroup
 from incsnap.config.topics import control_topics, topics_of
 from incsnap.errors import OffsetError, SinkError
 from incsnap.kafka.client_settings import ClientSettings

@@ -17,8 +17,7 @@ from incsnap.checkpoint.object_store import set_access
 from incsnap.checkpoint.progress import BucketCounts, add_batch
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.object_store import StoreAccess
-from incsnap.config.settings import OversizedChanges
-from incsnap.config.topic_groups import TopicCreation
+from incsnap.config.settings import OversizedChanges, TopicCreation
 from incsnap.errors import SinkError
 from incsnap.kafka.announcements import OwnStart, PrefixTaken
 from incsnap.kafka.client_settings import ClientSettings

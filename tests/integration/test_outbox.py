@@ -12,8 +12,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pymysql.cursors import Cursor
 
-from incsnap.config.settings import Settings
-from incsnap.config.topic_groups import TopicCreation, TopicGroup
+from incsnap.config.settings import Settings, TopicCreation, TopicGroup
 from incsnap.envelope.records import batch_of
 from incsnap.errors import ValueRefused
 from incsnap.kafka.client_settings import ClientSettings
