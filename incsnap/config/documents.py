@@ -42,24 +42,23 @@ def read_document(path: str | Path) -> dict[str, str]:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", "Name a settings file that exists.") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not text in UTF-8", _HINT) from None
-    if _JSON.match(text):
-        return _of_json(path, text)
-    if _RESOURCE.search(text):
-        return _of_yaml(path, text)
+    form, hint = "a properties file", "Write one name=value on each line."
     try:
-        values = dict(javaproperties.loads(text))
-    except ValueError as error:
-        raise ConfigError(f"{path} is not a properties file: {error}", "Write one name=value on each line.") from None
-    return _values(path, values)
-
-
-def _of_json(path: str | Path, text: str) -> dict[str, str]:
-    try:
-        document = json.loads(text)
+        if _JSON.match(text):
+            form, hint = "JSON", _HINT
+            return _of_json(path, json.loads(text))
+        if _RESOURCE.search(text):
+            form, hint = "YAML", _HINT
+            return _of_resources(path, list(yaml.load_all(text, Loader=_Loader)))
+        return _values(path, javaproperties.loads(text))
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply", _HINT) from None
-    except ValueError as error:
-        raise ConfigError(f"{path} is not JSON: {error}", _HINT) from None
+    # tags of YAML such as `!!int x` raise ValueError, LookupError or TypeError
+    except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:
+        raise ConfigError(f"{path} is not {form}: {_plain(' '.join(str(error).split()))}", hint) from None
+
+
+def _of_json(path: str | Path, document: Any) -> dict[str, str]:
     if not isinstance(document, dict):
         raise ConfigError(f"{path} is a list", "Give each job a file of its own.")
     if document.get("kind") in (_KIND, _LIST):
@@ -72,17 +71,6 @@ def _of_json(path: str | Path, text: str) -> dict[str, str]:
         return _values(path, document)
     name = {"name": document["name"]} if "name" in document else {}
     return _values(path, {**name, **document["config"]})
-
-
-def _of_yaml(path: str | Path, text: str) -> dict[str, str]:
-    try:
-        documents: Iterable[Any] = list(yaml.load_all(text, Loader=_Loader))
-    except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply", _HINT) from None
-    # tags such as `!!int x` raise ValueError, LookupError or TypeError
-    except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:
-        raise ConfigError(f"{path} is not YAML: {_plain(' '.join(str(error).split()))}", _HINT) from None
-    return _of_resources(path, documents)
 
 
 def _of_resources(path: str | Path, documents: Iterable[Any]) -> dict[str, str]:

@@ -64,8 +64,7 @@ def resolve(text: str, environment: Mapping[str, str] | None = None, providers: 
             path, separator, key = place.rpartition(":")
             if not separator or not path or not key:
                 raise UnresolvedError(f"{match[0]}: write it as ${{{match['provider']}:PATH:KEY}}")
-            read = _from_file if kind == "file" else _from_directory
-            return read(match[0], Path(path), key)
+            return _from_file(match[0], Path(path), key) if kind == "file" else _read(match[0], Path(path, key))
         raise UnresolvedError(
             f"{match[0]}: the provider {match['provider']!r} is not known; {', '.join(kinds)} are. Mount what it"
             " leads to, and write ${file:PATH:KEY} (a properties file) or ${directory:PATH:KEY} (a file for each key)"
@@ -74,23 +73,21 @@ def resolve(text: str, environment: Mapping[str, str] | None = None, providers: 
     return _REFERENCE.sub(replace, text)
 
 
-def _from_directory(reference: str, path: Path, key: str) -> str:
-    """Return the content of the file `key` in the folder `path`, as secrets are mounted. Raise UnresolvedError."""
+def _read(reference: str, path: Path) -> str:
+    """Return the content of a file. Raise UnresolvedError if it cannot be read."""
     try:
-        return (path / key).read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise UnresolvedError(f"{reference}: {path / key} cannot be read ({error.strerror})") from None
+        raise UnresolvedError(f"{reference}: {path} cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
-        raise UnresolvedError(f"{reference}: {path / key} is not text in UTF-8") from None
+        raise UnresolvedError(f"{reference}: {path} is not text in UTF-8") from None
 
 
 def _from_file(reference: str, path: Path, key: str) -> str:
     """Return the value of `key` in the properties file `path`. Raise UnresolvedError."""
     try:
-        values = javaproperties.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UnresolvedError(f"{reference}: {path} cannot be read ({error.strerror})") from None
-    except (ValueError, UnicodeDecodeError):
+        values = javaproperties.loads(_read(reference, path))
+    except ValueError:
         raise UnresolvedError(f"{reference}: {path} is not a properties file") from None
     if key not in values:
         raise UnresolvedError(f"{reference}: {path} has no key {key}")
