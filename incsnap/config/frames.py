@@ -11,10 +11,12 @@ import zlib
 from collections.abc import Mapping
 
 from incsnap.config.declarations import SETTINGS
+from incsnap.config.declarations.kinds import FLAG, TABLE, Kind
 from incsnap.config.documents import read_document
 from incsnap.config.load import Loaded, from_properties
 from incsnap.config.names import WITHOUT_EFFECT
 from incsnap.config.patterns import TableFilter
+from incsnap.config.reader import SettingsReader
 from incsnap.config.servers import KafkaSettings
 from incsnap.config.settings import Formats, FrameSettings, HeartbeatSettings, Settings
 from incsnap.envelope.frame_format import IMAGES, ROW
@@ -26,6 +28,7 @@ OWN = frozenset({"config", "table", "envelope", "numpartitions", "path"})
 _NAMES = {name.lower(): name for name in {*SETTINGS, *WITHOUT_EFFECT}}
 #: Prefixes of settings whose names hold a hash algorithm and a salt. Lower case would change both.
 _NOT_AS_OPTIONS = ("column.mask.", "column.truncate.")
+_TABLE = Kind("of the form database.table (one table; a name with dots in it in back-ticks)", TABLE.parse)
 #: Snapshot modes that only a job to Kafka has, with the replacement in a DataFrame.
 _OF_JOBS = {
     "initial_only": "Set the option snapshot.mode=initial, and begin the query with trigger(availableNow=True).",
@@ -46,11 +49,19 @@ def frame_settings(options: Mapping[str, str]) -> Loaded:
     file = options.get("config", "")
     of_file = read_document(file) if file else {}
     loaded = from_properties({**of_file, **given}, source=file or "the options", to_kafka=False)
-    table, envelope = _table(options), _flag(options, "envelope")
+    own = SettingsReader({name: options.get(name, "") for name in ("table", "envelope")})
+    table: TableId | None = own.read("table", _TABLE)
+    envelope: bool = own.read("envelope", FLAG, "false")
+    if own.problems:
+        raise ConfigError(own.problems[0], _HINT)
     if envelope and table is None:
         raise ConfigError("envelope=true needs the option table", _HINT)
     settings = loaded.settings
-    _refuse_signal_topic(settings)
+    if "kafka" in settings.signals.channels and not settings.signals.kafka_bootstrap_servers:
+        raise ConfigError(
+            "signal.enabled.channels has kafka, but no brokers are set",
+            "Set signal.kafka.bootstrap.servers, or remove kafka from signal.enabled.channels.",
+        )
     name = "several tables" if table is None else str(table)
     changed: dict[str, object] = {
         "kafka": KafkaSettings(bootstrap_servers=""),
@@ -106,40 +117,6 @@ def _given(options: Mapping[str, str]) -> dict[str, str]:
             )
         settings[_NAMES.get(low, low)] = value
     return settings
-
-
-def _table(options: Mapping[str, str]) -> TableId | None:
-    """Return the table that the option `table` names, or None.
-
-    Raise ConfigError if the name is not `database.table`.
-    """
-    text = options.get("table", "")
-    if not text:
-        return None
-    try:
-        return TableId.parse(text)
-    except ValueError:
-        raise ConfigError(
-            f"table: {text!r} is not of the form database.table (one table; a name with dots in it in back-ticks)",
-            _HINT,
-        ) from None
-
-
-def _flag(options: Mapping[str, str], name: str) -> bool:
-    """Return a boolean option, False by default. Raise ConfigError for another value."""
-    text = options.get(name, "false").lower()
-    if text not in ("true", "false"):
-        raise ConfigError(f"{name}: {text!r} is not true or false", _HINT)
-    return text == "true"
-
-
-def _refuse_signal_topic(settings: Settings) -> None:
-    """Raise ConfigError if signals come by Kafka and no broker is given."""
-    if "kafka" in settings.signals.channels and not settings.signals.kafka_bootstrap_servers:
-        raise ConfigError(
-            "signal.enabled.channels has kafka, but no brokers are set",
-            "Set signal.kafka.bootstrap.servers, or remove kafka from signal.enabled.channels.",
-        )
 
 
 def _of_one_table(settings: Settings, table: TableId, *, envelope: bool) -> dict[str, object]:
