@@ -53,22 +53,14 @@ WITHOUT_EFFECT = words(
     topic.key.field.replacement async.engine.enable notification.log.level
     """
 )
-WITHOUT_EFFECT_PREFIXES = (
-    "schema.history.internal",
-    "database.history.",
-    "offset.",
-    "driver.",
-    "errors.deadletterqueue.",
-    "database.connection.",
-    "internal.",
-    "admin.",
-    "consumer.",
-    "openlineage.",
-    "header.converter.",
-    "post.processors.",
-    "debezium.",
-    "config.providers",
-    "post_processors.",
+_WITHOUT_EFFECT_PREFIXES = tuple(
+    words(
+        """
+        schema.history.internal database.history. offset. driver. errors.deadletterqueue. database.connection.
+        internal. admin. consumer. openlineage. header.converter. post.processors. post_processors. debezium.
+        config.providers
+        """
+    )
 )
 
 
@@ -93,7 +85,7 @@ def unused_names(names: Iterable[str], converters: Iterable[str] = ()) -> Unused
             foreign.append(name)
         elif name in SETTINGS or name.startswith(obeyed):
             continue
-        elif name.startswith(WITHOUT_EFFECT_PREFIXES):
+        elif name.startswith(_WITHOUT_EFFECT_PREFIXES):
             foreign.append(name)
         else:
             unknown.append((name, meant(name)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+from incsnap.config.names import words
 from incsnap.config.settings import Settings
 
 #: Raise this number when the same settings produce other keys, values or identities than in the previous release.
@@ -19,25 +20,15 @@ RECORD_FORM = 4
 #:
 #: `tables` is here because a table that is no longer captured has no events that could overtake its rows.
 #: `topic_creation` is here because the offset stores the number of partitions itself (`snapshot.offset.TopicLayout`).
-_WITHOUT_INFLUENCE = {
-    *("mysql", "kafka", "tables", "signals", "read_only", "snapshot", "topic_creation", "failures", "notifications"),
-    *(
-        "heartbeat",
-        "start",
-        "monitoring",
-        "retries",
-        "checkpoint_location",
-        "store",
-        "batch_interval_ms",
-        "spark",
-        "spark_launch_mode",
-        "max_batch_rows",
-        "max_queue_bytes",
-    ),
-    *("include_query", "include_schema_changes", "transaction_topic", "tombstones_on_delete"),
-    # Handled in `record_form`: jobs that send to Kafka have no frame, and their digest must not change.
-    "frame",
-}
+#: `record_form` handles `frame` and `skipped_operations`: jobs that send to Kafka have no frame, and their digest must
+#: not change.
+_WITHOUT_INFLUENCE = words(
+    """
+    mysql kafka tables signals read_only snapshot topic_creation failures notifications heartbeat start monitoring
+    retries checkpoint_location store batch_interval_ms spark spark_launch_mode max_batch_rows max_queue_bytes
+    include_query include_schema_changes transaction_topic tombstones_on_delete frame skipped_operations
+    """
+)
 
 
 def record_form(settings: Settings) -> str:
@@ -46,7 +37,7 @@ def record_form(settings: Settings) -> str:
     The digest is equal in every process and for every order of settings in the file. Of the secrets only salts count:
     another password changes no record.
     """
-    shown = settings.model_dump(mode="json", exclude={*_WITHOUT_INFLUENCE, "skipped_operations"})
+    shown = settings.model_dump(mode="json", exclude=set(_WITHOUT_INFLUENCE))
     salts = [rule.transform.salt for rule in settings.columns.transforms]
     # Sorted, because sets of strings have a different order in each process.
     content: list[object] = [RECORD_FORM, shown, salts, sorted(settings.skipped_operations)]

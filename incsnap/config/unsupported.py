@@ -10,39 +10,27 @@ from incsnap.config.names import words
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
 
-#: Unsupported settings, each with the difference that it would have made.
+_STRUCT_MAKER = "io.debezium.connector.mysql.mysqlsourceinfostructmaker"
+#: Unsupported settings. Each has the difference that it would have made, and the value that asks for what incsnap does
+#: anyway. That value is in lower case, and "" if there is none.
 CHANGE_RECORDS = {
-    "post.processors": "records would not pass {value}",
-    "header.converter": "{value} would not write headers",
-    "gtid.source.includes": "changes of other servers than {value} would be sent",
-    "gtid.source.excludes": "changes of {value} would be sent",
-    "table.ignore.builtin": "MySQL's own tables would not be captured",
-    "transaction.metadata.factory": "{value} would not describe transactions",
-    "sourceinfo.struct.maker": "{value} would not make source blocks",
-    "snapshot.query.mode": "rows that {value} leaves out would be sent",
-    "extended.headers.enabled": "records would lack the headers __debezium.context.*",
-    "topic.creation.enable": "topics would still be created",
-    "guardrail.collections.limit.action": "more tables than guardrail.collections.max would be captured",
-}
-#: Values of these settings that ask for what incsnap does anyway.
-_HARMLESS = {
-    "table.ignore.builtin": "true",
-    "header.converter": "org.apache.kafka.connect.storage.simpleheaderconverter",
-    "gtid.source.includes": ".*",
-    "sourceinfo.struct.maker": "io.debezium.connector.mysql.mysqlsourceinfostructmaker",
-    "snapshot.query.mode": "select_all",
-    "extended.headers.enabled": "false",
-    "topic.creation.enable": "true",
-    "guardrail.collections.limit.action": "warn",
+    "post.processors": ("records would not pass {value}", ""),
+    "header.converter": ("{value} would not write headers", "org.apache.kafka.connect.storage.simpleheaderconverter"),
+    "gtid.source.includes": ("changes of other servers than {value} would be sent", ".*"),
+    "gtid.source.excludes": ("changes of {value} would be sent", ""),
+    "table.ignore.builtin": ("MySQL's own tables would not be captured", "true"),
+    "transaction.metadata.factory": ("{value} would not describe transactions", ""),
+    "sourceinfo.struct.maker": ("{value} would not make source blocks", _STRUCT_MAKER),
+    "snapshot.query.mode": ("rows that {value} leaves out would be sent", "select_all"),
+    "extended.headers.enabled": ("records would lack the headers __debezium.context.*", "false"),
+    "topic.creation.enable": ("topics would still be created", "true"),
+    "guardrail.collections.limit.action": ("more tables than guardrail.collections.max would be captured", "warn"),
 }
 #: Names of Debezium 1. Debezium 3 ignores them, so data that they should exclude would be sent.
 _RENAMED = {
-    "database.whitelist": "database.include.list",
-    "database.blacklist": "database.exclude.list",
-    "table.whitelist": "table.include.list",
-    "table.blacklist": "table.exclude.list",
-    "column.whitelist": "column.include.list",
-    "column.blacklist": "column.exclude.list",
+    f"{kind}.{old}list": f"{kind}.{new}.list"
+    for kind in ("database", "table", "column")
+    for old, new in (("white", "include"), ("black", "exclude"))
 }
 _OF_MYSQL = words(
     "io.debezium.connector.mysql.MySqlConnector io.debezium.connector.mysql.legacy.MySqlConnector MySqlConnector"
@@ -84,7 +72,7 @@ def refuse(reader: SettingsReader) -> None:
     if idle:
         reader.warnings.append(f"{IGNORE}: no need to ignore {', '.join(idle)}")
     for name in (name for name in asked_for if name not in ignored):
-        missed = CHANGE_RECORDS[name].format(value=reader.text(name))
+        missed = CHANGE_RECORDS[name][0].format(value=reader.text(name))
         reader.problems.append(
             f"{name}: not supported, {missed}. Remove it, or accept this with {IGNORE}={','.join([*ignored, name])}"
         )
@@ -94,4 +82,4 @@ def _asks(reader: SettingsReader, name: str) -> bool:
     """Whether the setting `name` asks for something that incsnap does not support."""
     if name == _LIMIT_ACTION and reader.text(_LIMIT, "0") == "0":
         return False
-    return reader.given(name) and reader.text(name).lower() != _HARMLESS.get(name)
+    return reader.given(name) and reader.text(name).lower() != CHANGE_RECORDS[name][1]
