@@ -39,6 +39,11 @@ def _any(patterns: tuple[str, ...], name: str) -> bool:
     return any_matches(patterns, name, ignore_case=True)
 
 
+def _selected(name: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> bool:
+    """Return True if both lists let `name` pass. An empty list lets every name pass."""
+    return (not include or _any(include, name)) and not _any(exclude, name)
+
+
 class TableFilter(BaseModel):
     """A filter for captured tables.
 
@@ -56,18 +61,9 @@ class TableFilter(BaseModel):
 
     def included(self, table: TableId) -> bool:
         """Return True if `table` is captured."""
-        if table == self.signal_table:
-            return True
-        database, name = table.database, str(table)
-        if is_builtin(database):
-            return False
-        if self.database_include and not _any(self.database_include, database):
-            return False
-        if self.database_exclude and _any(self.database_exclude, database):
-            return False
-        if self.table_include and not _any(self.table_include, name):
-            return False
-        return not (self.table_exclude and _any(self.table_exclude, name))
+        return table == self.signal_table or (
+            self._has_database(table.database) and _selected(str(table), self.table_include, self.table_exclude)
+        )
 
     def may_include_database(self, database: str) -> bool:
         """Return True if a table of `database` may be captured, by the database lists alone.
@@ -75,13 +71,11 @@ class TableFilter(BaseModel):
         This decides for a DDL statement that names no table (DROP DATABASE, for example), and about the definitions to
         keep.
         """
-        if self.signal_table is not None and self.signal_table.database == database:
-            return True
-        if is_builtin(database):
-            return False
-        if self.database_include and not _any(self.database_include, database):
-            return False
-        return not (self.database_exclude and _any(self.database_exclude, database))
+        has_signals = self.signal_table is not None and self.signal_table.database == database
+        return has_signals or self._has_database(database)
+
+    def _has_database(self, database: str) -> bool:
+        return not is_builtin(database) and _selected(database, self.database_include, self.database_exclude)
 
     def without_match(self, tables: list[TableId]) -> tuple[str, ...]:
         """Return the patterns of `table.include.list` that match none of `tables`.
