@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from incsnap.config.declarations.kinds import FLAG, one_of
 from incsnap.config.patterns import split_list
@@ -18,25 +18,16 @@ _PLACES = ("header", "envelope", "partition")
 _ALONE = ("text", "bytes")
 
 
-def event_router(
-    reader: SettingsReader,
-    name: str,
-    regex: Callable[[SettingsReader, str], str],
-    replacement: Callable[[SettingsReader, str, str], str],
-) -> EventRouter:
-    """Return the EventRouter that the settings `transforms.<name>.*` describe. Add problems to `reader`.
-
-    `regex` and `replacement` are functions of `transforms` that read a regular expression and a replacement. They add a
-    problem if the value is invalid.
-    """
+def event_router(reader: SettingsReader, name: str) -> EventRouter:
+    """Return the EventRouter that the settings `transforms.<name>.*` describe. Add problems to `reader`."""
     start = f"transforms.{name}."
     # Debezium accepts this option and ignores it.
     reader.text(start + "table.field.event.type", "type")
     expands, keeps_nulls = _expansion(reader, start)
-    topics = regex(reader, start + "route.topic.regex") if reader.given(start + "route.topic.regex") else _REGEX
+    topics = reader.regex(start + "route.topic.regex") if reader.given(start + "route.topic.regex") else _REGEX
     to = _REPLACEMENT
     if reader.given(start + "route.topic.replacement"):
-        to = replacement(reader, start + "route.topic.replacement", topics)
+        to = reader.replacement(start + "route.topic.replacement", topics)
     elif topics != _REGEX:
         reader.problems.append(f"{start}route.topic.replacement: missing; the name of the events' topics")
     missing = reader.read(start + "table.field.additional.missing", one_of("error", "ignore"), "error")

@@ -11,6 +11,7 @@ from incsnap.config.patterns import pattern_problem
 from incsnap.config.references import UnresolvedError, is_reference, resolve
 from incsnap.config.secrets import is_secret
 from incsnap.errors import shorten
+from incsnap.transforms.replacement import parsed
 
 
 def _keeps_blanks(name: str) -> bool:
@@ -107,6 +108,21 @@ class SettingsReader:
         if problem:
             self.problems.append(f"{name}: {pattern!r} is not a regular expression: {problem}")
         return problem is None
+
+    def regex(self, name: str) -> str:
+        """Return the Java regex in the setting `name`, or `.*` if there is a problem."""
+        regex = self.required(name, "a Java regex")
+        return regex if regex and self.is_regex(name, regex) else ".*"
+
+    def replacement(self, name: str, regex: str) -> str:
+        """Return the replacement in the setting `name` for matches of `regex`, or "" if there is a problem."""
+        replacement = self.required(name, "the text that replaces the match, with $1 for groups")
+        try:
+            parsed(regex, replacement)
+        except ValueError as error:
+            self.problems.append(f"{name}: {replacement!r} is not a replacement: {error}")
+            return ""
+        return replacement
 
     def prefixed(self, prefix: str) -> dict[str, str]:
         """Return the values whose names begin with `prefix`, with `prefix` removed from the names."""

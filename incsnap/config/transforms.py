@@ -19,7 +19,6 @@ from incsnap.transforms.chain import Chain, Predicate, Step, Transform
 from incsnap.transforms.conditions import GROOVY, JAVASCRIPT, NotUnderstoodError, operations
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
-from incsnap.transforms.replacement import parsed
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 
 
@@ -107,7 +106,7 @@ def _predicate(reader: SettingsReader, name: str) -> Predicate | None:
     type_ = reader.required(start + "type", "the class of the predicate")
     kind = type_.removeprefix("org.apache.kafka.connect.transforms.predicates.")
     if kind == "TopicNameMatches":
-        return TopicNameMatches(_regex(reader, start + "pattern"))
+        return TopicNameMatches(reader.regex(start + "pattern"))
     if kind == "HasHeaderKey":
         return HasHeaderKey(reader.required(start + "name", "the header's name"))
     if kind == "RecordIsTombstone":
@@ -124,7 +123,8 @@ def _transform(reader: SettingsReader, name: str) -> Transform | None:
     if not type_:
         return None
     if type_ == "Filter":
-        reader.problems.append(f"{setting}: two classes are called Filter; write one of {', '.join(_filters())}")
+        filters = ", ".join(whole for whole in _MAKERS if whole.endswith(".Filter"))
+        reader.problems.append(f"{setting}: two classes are called Filter; write one of {filters}")
         return None
     made = _maker(type_)
     if made is None:
@@ -142,45 +142,23 @@ def _maker(type_: str) -> Callable[[SettingsReader, str], Transform | None] | No
     return _MAKERS.get(type_) or next((made for whole, made in _MAKERS.items() if whole.endswith(f".{type_}")), None)
 
 
-def _filters() -> list[str]:
-    return [whole for whole in _MAKERS if whole.endswith(".Filter")]
-
-
-def _regex(reader: SettingsReader, name: str) -> str:
-    """Return the regular expression in the setting `name`, or `.*` if there is a problem."""
-    regex = reader.required(name, "a Java regex")
-    return regex if regex and reader.is_regex(name, regex) else ".*"
-
-
-def _replacement(reader: SettingsReader, name: str, regex: str) -> str:
-    """Return the replacement in the setting `name`, or "" if there is a problem."""
-    replacement = reader.required(name, "the text that replaces the match, with $1 for groups")
-    try:
-        parsed(regex, replacement)
-    except ValueError as error:
-        reader.problems.append(f"{name}: {replacement!r} is not a replacement: {error}")
-        return ""
-    return replacement
-
-
 def _regex_router(reader: SettingsReader, name: str) -> Transform:
     start = f"transforms.{name}."
-    regex = _regex(reader, start + "regex")
-    return RegexRouter(regex, _replacement(reader, start + "replacement", regex))
+    regex = reader.regex(start + "regex")
+    return RegexRouter(regex, reader.replacement(start + "replacement", regex))
 
 
 def _logical_router(reader: SettingsReader, name: str) -> Transform:
     start = f"transforms.{name}."
-    regex = _regex(reader, start + "topic.regex")
+    regex = reader.regex(start + "topic.regex")
     key_regex, key_replacement = "", ""
     if reader.given(start + "key.field.regex"):
-        key_regex = _regex(reader, start + "key.field.regex")
-        key_replacement = _replacement(reader, start + "key.field.replacement", key_regex)
-    default = ByLogicalTableRouter("", "")
-    key_field = reader.text(start + "key.field.name", default.key_field)
+        key_regex = reader.regex(start + "key.field.regex")
+        key_replacement = reader.replacement(start + "key.field.replacement", key_regex)
+    key_field = reader.text(start + "key.field.name", ByLogicalTableRouter("", "").key_field)
     return ByLogicalTableRouter(
         regex,
-        _replacement(reader, start + "topic.replacement", regex),
+        reader.replacement(start + "topic.replacement", regex),
         key_field=key_field if reader.read(start + "key.enforce.uniqueness", FLAG, "true") else "",
         key_regex=key_regex,
         key_replacement=key_replacement,
@@ -199,7 +177,7 @@ def _filter(reader: SettingsReader, name: str) -> Transform | None:
         reader.problem(start + "language", f"one of: {', '.join(languages)}")
         return None
     nulls = reader.read(start + "null.handling.mode", one_of("keep", "drop"), "keep")
-    topic_regex = _regex(reader, start + "topic.regex") if reader.given(start + "topic.regex") else ""
+    topic_regex = reader.regex(start + "topic.regex") if reader.given(start + "topic.regex") else ""
     try:
         kept = operations(condition, languages[language])
     except NotUnderstoodError as error:
@@ -216,7 +194,7 @@ _MAKERS: dict[str, Callable[[SettingsReader, str], Transform | None]] = {
     "io.debezium.transforms.ExtractNewRecordState": extract_new_record_state,
     "io.debezium.transforms.ByLogicalTableRouter": _logical_router,
     "io.debezium.transforms.Filter": _filter,
-    "io.debezium.transforms.outbox.EventRouter": lambda reader, name: event_router(reader, name, _regex, _replacement),
+    "io.debezium.transforms.outbox.EventRouter": event_router,
     "org.apache.kafka.connect.transforms.RegexRouter": _regex_router,
     "org.apache.kafka.connect.transforms.Filter": lambda reader, name: Drop(),
 }
