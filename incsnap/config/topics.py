@@ -22,21 +22,16 @@ INVALID = re.compile(r"[^a-zA-Z0-9._-]")
 _ESCAPED = re.compile(r"[^a-zA-Z0-9.-]")
 
 
-def topic_name(prefix: str, delimiter: str, table: TableId, *, unicode: bool = False) -> str:
-    """Return the topic of a table before transforms, cut to 249 characters.
+def topic_of(settings: Settings, table: TableId) -> str:
+    """Return the topic of a table's records before transforms, cut to 249 characters.
 
-    Characters that Kafka refuses become `_`. So two tables may share a topic, as in Debezium. With `unicode` these
-    characters and `_` become `_u` and the code of the character, so that names stay different.
+    Characters that Kafka refuses become `_`. So two tables may share a topic, as in Debezium. With Debezium's Unicode
+    strategy these characters and `_` become `_u` and the code of the character, so that names stay different.
     """
-    name = delimiter.join((prefix, table.database, table.table))
-    if unicode:
+    name = settings.topic_delimiter.join((settings.topic_prefix, table.database, table.table))
+    if settings.unicode_topics:
         return _ESCAPED.sub(lambda match: unicode_escape(match[0]), name)[:LONGEST_NAME]
     return INVALID.sub("_", name)[:LONGEST_NAME]
-
-
-def topic_of(settings: Settings, table: TableId) -> str:
-    """Return the topic of a table's records before transforms."""
-    return topic_name(settings.topic_prefix, settings.topic_delimiter, table, unicode=settings.unicode_topics)
 
 
 def topics_of(settings: Settings, table: TableId) -> tuple[str, ...]:

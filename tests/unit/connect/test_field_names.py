@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from incsnap.config.topics import topic_name
+from incsnap.config.servers import KafkaSettings, MySqlSettings
+from incsnap.config.settings import Settings
+from incsnap.config.topics import topic_of
 from incsnap.connect.field_names import adjust, adjust_field
 from incsnap.tables import TableId
 
@@ -47,4 +49,11 @@ def test_dots_stay_in_the_names_of_schemas_but_not_before_them() -> None:
     ("unicode", "name"), [(False, "p.d.odd-name____"), (True, "p.d.odd-name_u0020_u00e9_u005f_u6f22")]
 )
 def test_topics_are_named_by_either_of_debeziums_strategies(unicode: bool, name: str) -> None:
-    assert topic_name("p", ".", TableId("d", "odd-name é_漢"), unicode=unicode) == name
+    settings = Settings(
+        mysql=MySqlSettings(hostname="h", user="u"),
+        kafka=KafkaSettings(bootstrap_servers="k:9092"),
+        topic_prefix="p",
+        unicode_topics=unicode,
+        checkpoint_location="/x",
+    )
+    assert topic_of(settings, TableId("d", "odd-name é_漢")) == name
