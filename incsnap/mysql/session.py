@@ -6,8 +6,8 @@ Time zone, SQL mode and character set decide what a SELECT prints. So they are f
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, TypeGuard
 
 import pymysql
@@ -181,15 +181,9 @@ def query(
 
     Raise ServerUnreachable if the connection is lost, and QueryRefusedError if the server refuses the statement.
     """
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, arguments)
-            return tuple(cursor.fetchall())
-    except (pymysql.err.MySQLError, OSError) as error:
-        code, text = error_of(error)
-        if is_gone(error):
-            raise ServerUnreachable(f"The connection to MySQL was lost: {text}") from None
-        raise QueryRefusedError(f"MySQL refuses {shorten(sql)!r}: {text} (error {code})", code) from None
+    with _refusals(sql), connection.cursor() as cursor:
+        cursor.execute(sql, arguments)
+        return tuple(cursor.fetchall())
 
 
 class QueryRefusedError(IncsnapError):
@@ -210,10 +204,16 @@ def named(connection: Connection[Any], sql: str) -> list[dict[str, Any]]:
 
     Raise ServerUnreachable if the connection is lost, and QueryRefusedError if the server refuses the statement.
     """
+    with _refusals(sql), connection.cursor(pymysql.cursors.DictCursor) as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())
+
+
+@contextmanager
+def _refusals(sql: str) -> Iterator[None]:
+    """Raise the driver's errors in the block as ServerUnreachable or QueryRefusedError. `sql` is the statement."""
     try:
-        with connection.cursor(pymysql.cursors.DictCursor) as cursor:
-            cursor.execute(sql)
-            return list(cursor.fetchall())
+        yield
     except (pymysql.err.MySQLError, OSError) as error:
         code, text = error_of(error)
         if is_gone(error):

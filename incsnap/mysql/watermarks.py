@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pymysql
 from pymysql.connections import Connection
 
-from incsnap.errors import BinlogError, ChunkFailed, ServerUnreachable
+from incsnap.errors import BinlogError, ChunkFailed
 from incsnap.gtid import GtidSet
-from incsnap.mysql.session import error_of, is_gone, named, query
+from incsnap.mysql.session import QueryRefusedError, named, query
 from incsnap.mysql.versions import status_statement, version
 
 
@@ -28,16 +27,12 @@ def wait_until_executed(connection: Connection[Any], gtids: GtidSet, timeout: fl
     """
     if not gtids:
         return
+    arguments = (str(gtids), max(timeout, 0.001))  # 0 would wait for ever
     try:
-        with connection.cursor() as cursor:
-            # 0 would wait for ever
-            cursor.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (str(gtids), max(timeout, 0.001)))
-            row = cursor.fetchone()
-    except (pymysql.err.MySQLError, OSError) as error:
-        if is_gone(error):
-            raise ServerUnreachable(f"The connection to MySQL was lost: {error_of(error)[1]}") from None
-        raise ChunkFailed(f"The wait for delivered transactions failed: {error_of(error)[1]}") from None
-    if row is None or row[0] != 0:
+        rows = query(connection, "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", arguments)
+    except QueryRefusedError as error:
+        raise ChunkFailed(f"The wait for delivered transactions failed: {error.message}") from None
+    if not rows or rows[0][0] != 0:
         raise ChunkFailed(
             f"Transactions that the binlog has sent are not visible after {timeout:g} s",
             "A commit is stalled (semi-synchronous replication?) or the replica lags; the chunk is planned again.",
