@@ -44,24 +44,12 @@ def all_tables(connection: Connection[Any]) -> list[TableId]:
     return [TableId(str(database), str(name)) for database, name in rows]
 
 
-def stores_lower_case(connection: Connection[Any]) -> bool:
-    """Return True if lower_case_table_names is 1.
-
-    Then names of tables are stored in lower case, however a statement spells them.
-    """
-    return lower_case_table_names(connection) == 1
-
-
-def ignores_letter_case(connection: Connection[Any]) -> bool:
-    """Return True if lower_case_table_names is 1 or 2.
-
-    Then names of databases and tables are equal in any letter case.
-    """
-    return lower_case_table_names(connection) != 0
-
-
 def lower_case_table_names(connection: Connection[Any]) -> int:
-    """Return how the server compares and stores names of tables: 0, 1 or 2."""
+    """Return how the server compares and stores names of tables.
+
+    With 0, letter case counts. With 1 and 2, names are equal in any letter case. With 1, they are stored in lower case,
+    and with 2 as a statement spells them.
+    """
     return int(query(connection, "SELECT @@lower_case_table_names")[0][0])
 
 

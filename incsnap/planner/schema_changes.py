@@ -22,7 +22,7 @@ from incsnap.ddl.table_statements import TableStatement, table_statements
 from incsnap.envelope.record_encoder import TRUNCATION
 from incsnap.envelope.sources import SourceConstants
 from incsnap.events import Origin, SchemaChange
-from incsnap.mysql.catalog import shape_of, stores_lower_case, tables
+from incsnap.mysql.catalog import lower_case_table_names, shape_of, tables
 from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, redefined
 from incsnap.planner.schema_topic import SchemaTopic
@@ -107,7 +107,7 @@ def statement_records(
     """
     if not advance.changes and not first:
         return ()
-    stored_lower = stores_lower_case(definitions.connection) if advance.changes else False
+    stored_lower = bool(advance.changes) and lower_case_table_names(definitions.connection) == 1
     records: list[ControlRecord] = []
     if (topic := schema_topic(settings)) is not None:
         records += _schema_changes(settings, topic, definitions, advance, now_us, stored_lower, first=first)

@@ -10,7 +10,7 @@ from pymysql.connections import Connection
 from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.table_rows import Charsets
 from incsnap.config.patterns import TableFilter
-from incsnap.mysql.catalog import ignores_letter_case, tables
+from incsnap.mysql.catalog import lower_case_table_names, tables
 from incsnap.planner.signal_commands import CapturedTables
 from incsnap.planner.signal_inbox import SignalInbox
 from incsnap.planner.start_snapshot import StartSnapshot
@@ -75,5 +75,5 @@ class SignalPort:
         table_ids = dict.fromkeys((*tables(connection, self._included), *unfinished))
         return CapturedTables(
             tuple(table for table in table_ids if table != self._signal_table),
-            ignore_case=ignores_letter_case(connection),
+            ignore_case=lower_case_table_names(connection) != 0,
         )
