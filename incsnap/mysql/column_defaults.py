@@ -1,19 +1,22 @@
-"""Querying the DEFAULT, the defined type and the comment of columns.
+"""The DEFAULT, the defined type and the comment of columns. Only schemas need them, and no table map has them.
 
-Only schemas need them, and no table map has them.
+`KnownDefaults` asks the server once for each table, and again when a statement has changed the table. If the stream
+lags, the server answers with its present values, not with those at the time of the change. Debezium follows each
+statement, so it has the values of the time of the change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pymysql.connections import Connection
 
 from incsnap.errors import IncsnapError
+from incsnap.events import SchemaChange
 from incsnap.mysql.session import query
 from incsnap.mysql.table_definitions import as_printed, source_type
-from incsnap.tables import Declared, Defaults, TableId, TableShape, quote
+from incsnap.tables import Declared, Defaults, TableDefaults, TableId, TableShape, quote
 
 #: An expression such as `DEFAULT (UUID())` is not a value. information_schema also marks CURRENT_TIMESTAMP as an
 #: expression, but schemas can show CURRENT_TIMESTAMP.
@@ -28,6 +31,8 @@ _EXACT_MS = 1_000
 #: A FLOAT that is shown with so many digits may be cut, because the server prints six.
 _FLOAT_DIGITS = 6
 _ORDER = " ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
+#: Tables in `KnownDefaults`, about 0.5 MB as JSON. Beyond this number only the tables of the present call are kept.
+_MOST = 1_000
 
 
 def defaults_of(
@@ -97,6 +102,30 @@ def _shown(value: object, kind: str) -> str:
 def _text(value: object) -> str:
     """Return COLUMN_TYPE as text. Some servers send it as bytes."""
     return value.decode() if isinstance(value, bytes) else str(value)
+
+
+class KnownDefaults:
+    """A cache of the DEFAULTs of one planner process. With `definitions` it includes types and comments of columns."""
+
+    def __init__(self, *, definitions: bool = False) -> None:
+        self._definitions = definitions
+        self._known: dict[TableId, Defaults] = {}
+
+    def learned(
+        self, connection: Connection[Any], tables: Iterable[TableId], changes: Iterable[SchemaChange]
+    ) -> TableDefaults:
+        """Return the known DEFAULTs, sorted by table, after asking the server for those of `tables` that are missing.
+
+        `changes` are the statements since the last call. The tables that they changed are forgotten first, so they are
+        asked for again when `tables` names them. Tables without any DEFAULT are left out.
+        """
+        asked_for = set(tables)
+        for change in changes:
+            self._known = {table: defaults for table, defaults in self._known.items() if not change.touches(table)}
+        if len(self._known) + len(asked_for) > _MOST:
+            self._known = {table: defaults for table, defaults in self._known.items() if table in asked_for}
+        self._known |= defaults_of(connection, sorted(asked_for - self._known.keys()), definitions=self._definitions)
+        return tuple((table, defaults) for table, defaults in sorted(self._known.items()) if defaults)
 
 
 def shape_with_defaults(connection: Connection[Any], shape: TableShape, *, definitions: bool = False) -> TableShape:

@@ -38,7 +38,7 @@ from incsnap.monitoring.log_format import about
 from incsnap.monitoring.planner_report import Planned, Reporter
 from incsnap.monitoring.snapshot_view import limits_of, waits_for
 from incsnap.mysql.catalog import tables
-from incsnap.mysql.known_defaults import KnownDefaults
+from incsnap.mysql.column_defaults import KnownDefaults
 from incsnap.mysql.preflight import NO_RECOVERY
 from incsnap.mysql.session import connect, dial
 from incsnap.mysql.start_place import start_gtids

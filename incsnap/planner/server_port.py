@@ -13,7 +13,7 @@ from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.control_records import ControlRecord
 from incsnap.config.settings import Settings
 from incsnap.events import server_of
-from incsnap.mysql.known_defaults import KnownDefaults
+from incsnap.mysql.column_defaults import KnownDefaults
 from incsnap.planner.definitions import DefinitionsAt
 from incsnap.planner.known_definitions import BatchKnowledge, KnownDefinitions
 from incsnap.planner.load_watch import LoadWatch

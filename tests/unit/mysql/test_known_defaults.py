@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from incsnap.events import SchemaChange
-from incsnap.mysql import known_defaults
-from incsnap.mysql.known_defaults import KnownDefaults
+from incsnap.mysql import column_defaults
+from incsnap.mysql.column_defaults import KnownDefaults
 from incsnap.tables import Declared, Defaults, TableId
 
 A, B, PLAIN = (TableId("db", name) for name in ("a", "b", "plain"))
@@ -30,7 +30,7 @@ class Server:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     made = Server()
-    monkeypatch.setattr(known_defaults, "defaults_of", made.defaults_of)
+    monkeypatch.setattr(column_defaults, "defaults_of", made.defaults_of)
     return made
 
 
@@ -56,7 +56,7 @@ def test_behind_a_statement_about_it_a_table_is_asked_about_again_when_it_is_cha
 
 
 def test_the_most_recent_tables_are_remembered(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_defaults, "_MOST", 2)
+    monkeypatch.setattr(column_defaults, "_MOST", 2)
     known = KnownDefaults()
     assert learned(known, [A]) == {A: "1"}
     assert learned(known, [B]) == {A: "1", B: "2"}
