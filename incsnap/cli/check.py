@@ -6,6 +6,7 @@ to learn whether the job may write there. On a cluster it also writes to the che
 
 from __future__ import annotations
 
+from contextlib import closing, suppress
 from uuid import uuid4
 
 import click
@@ -36,6 +37,7 @@ from incsnap.kafka.preflight import cluster_check, partitions_of_signals
 from incsnap.mysql import catalog, preflight
 from incsnap.mysql.preflight import Finding
 from incsnap.mysql.session import QueryRefusedError, connect
+from incsnap.tables import TableId
 from incsnap.tasks.formats import reach_registries
 
 
@@ -130,18 +132,13 @@ def _topics(settings: Settings) -> list[str]:
 
     Without an answer of MySQL the tables' are left out.
     """
-    try:
-        connection = connect(settings.mysql, read_timeout=30.0)
-    except ServerUnreachable:
-        topics = []
-    else:
-        try:
-            tables = catalog.tables(connection, settings.tables)
-            topics = [topic for table in tables for topic in topics_of(settings, table)]
-        except (ServerUnreachable, QueryRefusedError):
-            topics = []
-        finally:
-            connection.close()
+    tables: list[TableId] = []
+    with (
+        suppress(ServerUnreachable, QueryRefusedError),
+        closing(connect(settings.mysql, read_timeout=30.0)) as connection,
+    ):
+        tables = catalog.tables(connection, settings.tables)
+    topics = [topic for table in tables for topic in topics_of(settings, table)]
     return [*topics, *sorted(control_topics(settings))]
 
 

@@ -5,16 +5,20 @@ A measurement raises IncsnapError with a repair if the server does not provide t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import closing
 from typing import Any, Protocol
 
 from pymysql.connections import Connection
 
 from incsnap.config.servers import MySqlSettings
-from incsnap.config.settings import SnapshotSettings
+from incsnap.config.settings import Settings, SnapshotSettings
 from incsnap.errors import IncsnapError
 from incsnap.mysql.error_codes import NO_PRIVILEGE
-from incsnap.mysql.session import QueryRefusedError, named, query
+from incsnap.mysql.server_rules import Finding
+from incsnap.mysql.session import QueryRefusedError, connect, named, query
 from incsnap.mysql.versions import replica_status_statement, says_replica, version
+from incsnap.snapshot.throttle import COMMIT_LATENCY, REPLICA_LAG, setting_of
 
 #: Seconds that a measurement may wait for a server.
 PATIENCE_SECONDS = 5.0
@@ -131,3 +135,28 @@ def replica_lag_ms(connection: Connection[Any]) -> int:
                 f"START REPLICA, and see {replica_status_statement(server)} there.",
             )
     return 1000 * max(int(channel[behind]) for channel in channels)
+
+
+def load_findings(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
+    """Yield a warning for each load that limits snapshots and cannot be measured: it would block them for ever.
+
+    The stream itself needs none of them. Replicas are also asked if no limit on their lag is set, because a signal may
+    set one.
+    """
+    if COMMIT_LATENCY in settings.snapshot.throttle:
+        try:
+            CommitLatency()(connection)
+        except IncsnapError as error:
+            yield _waiting(COMMIT_LATENCY, error.message, error.hint)
+    for where, there in replicas_of(settings.mysql, settings.snapshot).items():
+        try:
+            with closing(connect(there, read_timeout=PATIENCE_SECONDS)) as replica:
+                replica_lag_ms(replica)
+        except IncsnapError as error:
+            yield _waiting(REPLICA_LAG, f"replica {where}: {error.message}", error.hint)
+
+
+def _waiting(name: str, problem: str, repair: str) -> Finding:
+    return Finding(
+        setting_of(name), f"{problem}; with this limit snapshots wait until this is repaired", repair, "warning"
+    )

@@ -7,6 +7,7 @@ would have to understand roles, partial revokes and proxies.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Any
 
 from pymysql.connections import Connection
@@ -20,7 +21,7 @@ from incsnap.gtid import GtidSet
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.cascades import cascade_findings
 from incsnap.mysql.error_codes import NO_PRIVILEGE
-from incsnap.mysql.load_findings import load_findings
+from incsnap.mysql.loads import load_findings
 from incsnap.mysql.server_rules import Finding, query_findings, replica_findings, variable_findings
 from incsnap.mysql.session import QueryRefusedError, connect, named, query
 from incsnap.mysql.signal_table import creation, shape_or_lack
@@ -45,15 +46,10 @@ _TEXT = TEXTS | {"json"}
 def findings(settings: Settings, offset_gtids: GtidSet | None = None) -> list[Finding]:
     """Return all findings, errors first. `offset_gtids` is what a saved offset has delivered; None for a new job."""
     try:
-        connection = connect(settings.mysql, read_timeout=30.0)
+        with closing(connect(settings.mysql, read_timeout=30.0)) as connection:
+            all_findings = list(_all(connection, settings, offset_gtids))
     except ServerUnreachable as error:
         return [Finding("server", error.message, error.hint)]
-    try:
-        all_findings = list(_all(connection, settings, offset_gtids))
-    except ServerUnreachable as error:
-        all_findings = [Finding("server", error.message, error.hint)]
-    finally:
-        connection.close()
     return sorted(all_findings, key=lambda finding: finding.severity != "error")
 
 
@@ -88,10 +84,7 @@ def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet 
         yield NO_RECOVERY
     yield from _signal_table(connection, settings, user)
     yield from load_findings(connection, settings)
-    yield from _tables(connection, settings, user)
-    included = catalog.tables(connection, settings.tables)
-    captured = {table for table in included if table != settings.tables.signal_table}
-    yield from cascade_findings(connection, variables, captured)
+    yield from _tables(connection, settings, user, variables)
 
 
 def _binlog_rights(
@@ -103,8 +96,7 @@ def _binlog_rights(
 ) -> Iterable[Finding]:
     """Yield findings about reading the binlog: privileges, server ids and replication."""
     try:
-        replica = named(connection, replica_status_statement(server))
-        if replica:
+        if named(connection, replica_status_statement(server)):
             yield from replica_findings(variables)
         if variables.get("log_bin") == "ON":
             yield from _logged(connection, settings, variables)
@@ -165,15 +157,13 @@ def _purged(connection: Connection[Any], offset_gtids: GtidSet | None, *, begins
     missing = watermarks.purged(connection) - offset_gtids
     if missing:
         problem = f"the binlog no longer holds {missing}, which was not delivered yet"
+        repair = (
+            "Start with snapshot.mode=when_needed, which reads all tables again; or with a new checkpoint.location,"
+            " and signal execute-snapshot"
+        )
         if begins_again:
             repair = "No action needed: with snapshot.mode=when_needed the job begins again and reads all tables"
-            yield Finding("gtid_purged", problem, repair, "warning")
-        else:
-            repair = (
-                "Start with snapshot.mode=when_needed, which reads all tables again; or with a new checkpoint.location,"
-                " and signal execute-snapshot"
-            )
-            yield Finding("gtid_purged", problem, repair)
+        yield Finding("gtid_purged", problem, repair, "warning" if begins_again else "error")
 
 
 def _start_place(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
@@ -212,7 +202,7 @@ def _signal_table(connection: Connection[Any], settings: Settings, user: str) ->
             yield Finding("signal.data.collection", problem, repair)
 
 
-def _tables(connection: Connection[Any], settings: Settings, user: str) -> Iterable[Finding]:
+def _tables(connection: Connection[Any], settings: Settings, user: str, variables: dict[str, str]) -> Iterable[Finding]:
     """Yield findings about the captured tables and the patterns that select tables and columns."""
     included = catalog.tables(connection, settings.tables)
     for pattern in settings.tables.without_match(included):
@@ -238,6 +228,7 @@ def _tables(connection: Connection[Any], settings: Settings, user: str) -> Itera
             yield refused
         else:
             yield from _shape(shape, settings.columns, is_signal=table == settings.tables.signal_table)
+    yield from cascade_findings(connection, variables, set(captured))
 
 
 def _may_select(connection: Connection[Any], table: TableId, user: str) -> Finding | None:
