@@ -44,7 +44,7 @@ def read_chunk(
     """
     indexes = sorted(needed) if needed is not None else range(len(shape.columns))
     types = [describe(shape.columns[index], shape.id) for index in indexes]
-    sql = chunk_select(shape, types, from_where_sql, timeout_seconds)
+    sql = chunk_select(types, from_where_sql, timeout_seconds)
     blocks: list[list[Any]] = []
     size = count = 0
     try:
@@ -61,13 +61,20 @@ def read_chunk(
                         "It is read again in smaller chunks. Lower incremental.snapshot.chunk.size to begin with such.",
                     )
                 blocks.append(_canonical(shape, types, columns_of(rows, len(types))))
-        read = [pa.concat_arrays(parts) for parts in zip(*blocks, strict=True)] if blocks else _empty(types)
+        blocks = blocks or [[pa.array([], type_.arrow) for type_ in types]]
+        read = [pa.concat_arrays(parts) for parts in zip(*blocks, strict=True)]
         columns: list[Any] = [None] * len(shape.columns)
         for index, column in zip(indexes, read, strict=True):
             columns[index] = column
         return columns
     except MySQLError as error:
-        raise _failed(shape, error, timeout_seconds) from error
+        code, text = error_of(error)
+        if code == ER.QUERY_TIMEOUT:
+            raise ChunkFailed(
+                f"{shape.id}: a chunk took more than {timeout_seconds:g} seconds",
+                "It is read again in smaller chunks. If this repeats, check the server's load.",
+            ) from error
+        raise ChunkFailed(f"{shape.id}: the server could not read a chunk: error {code}, {text}") from error
 
 
 def stream_rows(connection: Any, shape: TableShape, from_where_sql: str, needed: Set[int]) -> Iterator[list[Any]]:
@@ -94,7 +101,7 @@ def stream_rows(connection: Any, shape: TableShape, from_where_sql: str, needed:
         raise ChunkFailed(f"{shape.id}: the server could not read the table: error {code}, {text}") from None
 
 
-def chunk_select(shape: TableShape, types: list[ColumnType], from_where_sql: str, timeout_seconds: float) -> str:
+def chunk_select(types: list[ColumnType], from_where_sql: str, timeout_seconds: float) -> str:
     """Return the SELECT of a chunk, which the server ends by itself after `timeout_seconds`.
 
     https://dev.mysql.com/doc/refman/en/optimizer-hints.html#optimizer-hints-execution-time
@@ -118,17 +125,3 @@ def _canonical(shape: TableShape, types: list[ColumnType], raw: list[Any]) -> li
                 "If the table has changed, it is read again with its new columns. Otherwise please report this.",
             ) from error
     return columns
-
-
-def _empty(types: list[ColumnType]) -> list[Any]:
-    return [pa.array([], type_.arrow) for type_ in types]
-
-
-def _failed(shape: TableShape, error: Exception, timeout_seconds: float) -> ChunkFailed:
-    code, text = error_of(error)
-    if code == ER.QUERY_TIMEOUT:
-        return ChunkFailed(
-            f"{shape.id}: a chunk took more than {timeout_seconds:g} seconds",
-            "It is read again in smaller chunks. If this repeats, check the server's load.",
-        )
-    return ChunkFailed(f"{shape.id}: the server could not read a chunk: error {code}, {text}")
