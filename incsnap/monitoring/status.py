@@ -17,14 +17,9 @@ from incsnap.snapshot.dataclass_json import from_json
 #: Other versions are refused, not migrated: the release that runs the job renews the file every second.
 FORMAT, VERSION = "incsnap-status", 1
 
-STARTING, RUNNING, RETRYING, STOPPING, STOPPED, FAILED = (
-    "starting",
-    "running",
-    "retrying",
-    "stopping",
-    "stopped",
-    "failed",
-)
+#: The states of a job.
+STATES = ("starting", "running", "retrying", "stopping", "stopped", "failed")
+STARTING, RUNNING, RETRYING, STOPPING, STOPPED, FAILED = STATES
 #: States of a job that has ended and recorded its end. A silent job in another state is dead.
 ENDED = frozenset({STOPPED, FAILED})
 
