@@ -10,7 +10,6 @@ from contextlib import closing, suppress
 from uuid import uuid4
 
 import click
-from rich.text import Text
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.location import own_part
@@ -95,9 +94,9 @@ def _of_signal_topic(settings: Settings) -> list[Finding]:
     if not count:
         problem = f"{signals.kafka_topic} does not exist, or this user may not see it. The job waits for the topic"
         repair = "Create it with one partition, or correct the name"
-        return [Finding("signal.kafka.topic", problem, repair, "warning")]
-    problem = f"{signals.kafka_topic} has {count} partitions, and only signals in partition 0 are read"
-    repair = "Create it again with one partition, or send each signal to partition 0, as `incsnap signal` does"
+    else:
+        problem = f"{signals.kafka_topic} has {count} partitions, and only signals in partition 0 are read"
+        repair = "Create it again with one partition, or send each signal to partition 0, as `incsnap signal` does"
     return [Finding("signal.kafka.topic", problem, repair, "warning")]
 
 
@@ -144,13 +143,8 @@ def _topics(settings: Settings) -> list[str]:
 
 def show(findings: list[Finding]) -> None:
     """Print the findings to stderr."""
-    shown = output.error_console()
     for finding in findings:
-        colour = "red" if finding.severity == "error" else "yellow"
-        shown.print(
-            Text.assemble((f"{finding.severity}: ", f"bold {colour}"), (finding.name, "bold"), f": {finding.problem}")
-        )
-        shown.print(Text.assemble(("  → ", "bold"), finding.repair))
+        output.problem(f": {finding.problem}", finding.repair, severity=finding.severity, name=finding.name)
 
 
 @click.command()

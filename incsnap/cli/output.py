@@ -24,27 +24,19 @@ def error_console() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def problem(message: str, hint: str) -> None:
-    """Print an error and its repair to stderr."""
+def problem(message: str, hint: str = "", *, severity: str = "error", name: str = "") -> None:
+    """Print an error or a warning (`severity`) and its repair to stderr. `name` is printed before the message."""
     from rich.text import Text
 
-    shown = error_console()
-    shown.print(Text.assemble(("error: ", "bold red"), message))
-    shown.print(Text.assemble(("  → ", "bold"), hint))
+    shown, colour = error_console(), "red" if severity == "error" else "yellow"
+    shown.print(Text.assemble((f"{severity}: ", f"bold {colour}"), (name, "bold"), message))
+    if hint:
+        shown.print(Text.assemble(("  → ", "bold"), hint))
 
 
 def warning(message: str) -> None:
     """Print a warning to stderr."""
-    from rich.text import Text
-
-    error_console().print(Text.assemble(("warning: ", "bold yellow"), message))
-
-
-def note(message: str) -> None:
-    """Print a remark to stderr."""
-    from rich.text import Text
-
-    error_console().print(Text(message))
+    problem(message, severity="warning")
 
 
 def set_up_log(level: str) -> None:
