@@ -37,7 +37,7 @@ def shown(status: JobStatus, liveness: Liveness, now_ms: int) -> RenderableType:
         return table
     bars = Table.grid(padding=(0, 2))
     for each in snapshot.tables[:_TABLES]:
-        bars.add_row(escape(each.table), _bar(each), _percent(each), _rows(each))
+        bars.add_row(escape(each.table), *_progress(each), _rows(each))
         for line in _troubles(each):
             bars.add_row("", "", "", f"[yellow]{escape(line)}")
     if len(snapshot.tables) > _TABLES:
@@ -138,20 +138,15 @@ def _measured(limit: LimitStatus) -> str:
     return f" (now {limit.measured:,})" if limit.measured is not None else ""
 
 
-def _bar(table: TableStatus) -> ProgressBar | str:
-    """Return a progress bar, or "" if the number of rows is unknown.
+def _progress(table: TableStatus) -> tuple[ProgressBar | str, str]:
+    """Return a progress bar and the percentage, or twice "" if the number of rows is unknown.
 
     A bar that does not move would suggest a stuck table.
     """
     if not table.rows_expected:
-        return ""
-    return ProgressBar(total=table.rows_expected, completed=min(table.rows_done, table.rows_expected), width=24)
-
-
-def _percent(table: TableStatus) -> str:
-    if not table.rows_expected:
-        return ""
-    return f"{min(100, 100 * table.rows_done / table.rows_expected):.0f} %"
+        return "", ""
+    done = min(table.rows_done, table.rows_expected)
+    return ProgressBar(total=table.rows_expected, completed=done, width=24), f"{100 * done / table.rows_expected:.0f} %"
 
 
 def _rows(table: TableStatus) -> str:

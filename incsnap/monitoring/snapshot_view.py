@@ -96,7 +96,7 @@ def snapshot_status(
         tables=tuple(_table(scan, of_scan.get(scan.number, []), facts.get(scan.table, TableFacts())) for scan in scans),
         windows_in_flight=len(in_flight),
         windows=tuple(_window(window) for window in in_flight[:_LISTED_WINDOWS]),
-        rows_held=sum(_rows_left(window) for window in in_flight if window.result is not None),
+        rows_held=sum(each.result.rows - _rows_sent(each) for each in in_flight if each.result is not None),
         retried=retried,
         finished=tuple(finished),
     )
@@ -202,9 +202,3 @@ def _rows_sent(window: Window) -> int:
     """Return how many rows of the window were sent, about: rows are spread over the parts about evenly."""
     result = window.result
     return result.rows * window.sent // max(1, result.parts) if result is not None else 0
-
-
-def _rows_left(window: Window) -> int:
-    """Return about how many rows are not sent yet. An unread window counts the rows that it was planned for."""
-    result = window.result
-    return result.rows - _rows_sent(window) if result is not None else window.rows
