@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from incsnap.config.converters import booleans
-from incsnap.config.declarations.kinds import COLUMNS
+from incsnap.config.declarations.kinds import COLUMNS, one_of
+from incsnap.config.declarations.records import ADJUSTMENTS
 from incsnap.config.reader import SettingsReader
-from incsnap.config.record_settings import field_names
 from incsnap.config.sections import refuse_both
 from incsnap.config.settings import Formats
 from incsnap.envelope.column_rules import ColumnRules, TransformRule
@@ -43,11 +43,12 @@ def column_rules(reader: SettingsReader, formats: Formats) -> ColumnRules:
 
 
 def _field_names(reader: SettingsReader, formats: Formats) -> str:
-    """Return the adjustment of field names.
+    """Return `field.name.adjustment.mode`. `sanitize.field.names` is its older name.
 
-    Debezium always adjusts them for an Avro converter, even if the setting is none.
+    Debezium always adjusts the names of fields for an Avro converter, even if the setting is none.
     """
-    mode = field_names(reader)
+    older = "avro" if reader["sanitize.field.names"] else "none"
+    mode: str = reader.read("field.name.adjustment.mode", one_of(*ADJUSTMENTS), older)
     return "avro" if mode == "none" and "avro" in (formats.key.kind, formats.value.kind) else mode
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from incsnap.config.declarations.kinds import FLAG, one_of
-from incsnap.config.declarations.records import ADJUSTMENTS
 from incsnap.config.reader import SettingsReader
 from incsnap.config.servers import RegistrySettings
 from incsnap.config.settings import Formats
@@ -45,13 +44,6 @@ _URL = "schema.registry.url"
 def modes(reader: SettingsReader) -> Modes:
     """Return the modes of types."""
     return Modes(**{field: reader[name] for field, name in _MODES.items()})
-
-
-def field_names(reader: SettingsReader) -> str:
-    """Return `field.name.adjustment.mode`. `sanitize.field.names` is its older name."""
-    older = "avro" if reader["sanitize.field.names"] else "none"
-    mode: str = reader.read("field.name.adjustment.mode", one_of(*ADJUSTMENTS), older)
-    return mode
 
 
 def formats(reader: SettingsReader) -> Formats:

@@ -244,15 +244,11 @@ def _stream(report: PlannerReport, before: JobStatus, now_ms: int) -> StreamStat
     The planner knows no lag until its run has delivered something. Until then the lag of the previous run keeps
     growing. In the first run the lag is the time since the job's start.
     """
-    stream = _aged(report, now_ms)
+    stream, silent_ms = report.stream, now_ms - report.made_ms
+    if silent_ms >= _SILENT_MS:
+        # A silent planner delivers nothing.
+        stream = replace(stream, lag_ms=stream.lag_ms + silent_ms, connected=False)
     if report.has_delivered:
         return stream
     was_ms, at_ms = (before.stream.lag_ms, before.written_ms) if before.stream is not None else (0, before.started_ms)
     return replace(stream, lag_ms=max(stream.lag_ms, was_ms + now_ms - at_ms))
-
-
-def _aged(report: PlannerReport, now_ms: int) -> StreamStatus:
-    """Return the stream's status. If the planner is silent, add its silence to the lag, because it delivers nothing."""
-    silent_ms = now_ms - report.made_ms
-    stream = report.stream
-    return stream if silent_ms < _SILENT_MS else replace(stream, lag_ms=stream.lag_ms + silent_ms, connected=False)

@@ -52,17 +52,17 @@ def channel_for(settings: Settings, channel: str | None = None) -> str:
     the job does not listen to `channel`, or listens to no channel.
     """
     enabled = settings.signals.channels
-    if channel is not None and channel not in enabled:
+    if channel in enabled:
+        return channel
+    if channel is not None:
         raise ConfigError(
             f"The job does not listen to the channel {channel}, only to: {', '.join(enabled) or 'none'}",
             "Choose another --channel, or enable it and start the job again.",
         )
-    if channel is None and not enabled:
+    if not enabled:
         raise ConfigError(
             "The job listens to no signal channel", "Set signal.data.collection, or signal.enabled.channels=kafka."
         )
-    if channel is not None:
-        return channel
     # With `read.only` nothing is written to the server, so the signal table is not an option.
     return next((other for other in enabled if not (settings.read_only and other == "source")), enabled[0])
 
