@@ -27,7 +27,7 @@ class _Rule:
     variable: str  #: name of a variable of the MySQL server
     required: str  #: in capitals
     why: str  #: what goes wrong otherwise
-    repair: str  #: statement that sets the variable
+    repair: str = ""  #: how to set the variable; "": by SET PERSIST
     severity: Literal["error", "warning"] = "error"  #: of the finding
 
 
@@ -44,28 +44,17 @@ _GTIDS = " ".join(
 )
 _RULES = (
     _Rule("log_bin", "ON", "there is no binlog to read", "Start mysqld with --log-bin and without --skip-log-bin"),
-    _Rule("binlog_format", "ROW", "statements do not tell which rows they change", _persist("binlog_format", "'ROW'")),
-    _Rule(
-        "binlog_row_image",
-        "FULL",
-        "events without all columns cannot become whole records",
-        _persist("binlog_row_image", "'FULL'"),
-    ),
+    _Rule("binlog_format", "ROW", "statements do not tell which rows they change"),
+    _Rule("binlog_row_image", "FULL", "events without all columns cannot become whole records"),
     _Rule(
         "binlog_row_metadata",
         "FULL",
         "rows do not name their columns, so the job stops at rows of a table whose statements it could not follow",
-        _persist("binlog_row_metadata", "'FULL'"),
-        "warning",
+        severity="warning",
     ),
     _Rule("gtid_mode", "ON", "the watermarks are GTIDs", _GTIDS),
     _Rule("enforce_gtid_consistency", "ON", "the watermarks are GTIDs", _GTIDS),
-    _Rule(
-        "binlog_order_commits",
-        "ON",
-        "transactions could become visible in another order than they are sent",
-        _persist("binlog_order_commits", "ON"),
-    ),
+    _Rule("binlog_order_commits", "ON", "transactions could become visible in another order than they are sent"),
 )
 
 
@@ -76,8 +65,9 @@ def variable_findings(variables: Mapping[str, str]) -> list[Finding]:
         value = variables.get(rule.variable)
         if value is not None and value.upper() != rule.required:
             must = "must" if rule.severity == "error" else "should"
-            problem = f"it is {value or 'empty'!r} and {must} be {rule.required or 'empty'!r}: {rule.why}"
-            findings.append(Finding(rule.variable, problem, rule.repair, rule.severity))
+            problem = f"it is {value or 'empty'!r} and {must} be {rule.required!r}: {rule.why}"
+            repair = rule.repair or _persist(rule.variable, "ON" if rule.required == "ON" else repr(rule.required))
+            findings.append(Finding(rule.variable, problem, repair, rule.severity))
     return findings
 
 
