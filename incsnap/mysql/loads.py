@@ -5,8 +5,8 @@ A measurement raises IncsnapError with a repair if the server does not provide t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any, Protocol
 
 from pymysql.connections import Connection
@@ -82,7 +82,7 @@ class CommitLatency:
 
     def __call__(self, connection: Connection[Any]) -> int | None:
         """Return the latency in milliseconds. Raise IncsnapError if performance_schema is off or may not be read."""
-        try:
+        with _privilege("performance_schema", "GRANT SELECT ON performance_schema.* TO the user."):
             if self._ended is None and int(query(connection, _TIMED)[0][0]) != 4:
                 raise IncsnapError(
                     "performance_schema does not measure COMMIT",
@@ -90,12 +90,6 @@ class CommitLatency:
                 )
             [(count, wait)] = query(connection, _ENDED)
             [(longest,)] = query(connection, _UNDER_WAY)
-        except QueryRefusedError as error:
-            if error.code in NO_PRIVILEGE:
-                raise IncsnapError(
-                    "the user may not read performance_schema", "GRANT SELECT ON performance_schema.* TO the user."
-                ) from None
-            raise
         before, self._ended = self._ended, (int(count), int(wait))
         if before is None:
             return None
@@ -105,21 +99,25 @@ class CommitLatency:
         return max(mean, int(longest)) // _PICOSECONDS
 
 
+@contextmanager
+def _privilege(source: str, grant: str) -> Iterator[None]:
+    """Raise IncsnapError if the server refuses a statement of the block because the user may not read `source`."""
+    try:
+        yield
+    except QueryRefusedError as error:
+        if error.code in NO_PRIVILEGE:
+            raise IncsnapError(f"the user may not read {source}", grant) from None
+        raise
+
+
 def replica_lag_ms(connection: Connection[Any]) -> int:
     """Return the lag of the replica's slowest channel in milliseconds. The server reports whole seconds.
 
     Raise IncsnapError if replication does not run, or if the user may not ask.
     """
     server = version(connection)
-    try:
+    with _privilege("the replica's status", "On the replica: GRANT REPLICATION CLIENT ON *.* TO the user."):
         channels = named(connection, replica_status_statement(server))
-    except QueryRefusedError as error:
-        if error.code in NO_PRIVILEGE:
-            raise IncsnapError(
-                "the user may not read the replica's status",
-                "On the replica: GRANT REPLICATION CLIENT ON *.* TO the user.",
-            ) from None
-        raise
     if not channels:
         raise IncsnapError("it is not a replica", "Name running replicas of the server.")
     new = says_replica(server)
