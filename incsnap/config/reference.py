@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from incsnap.config.declarations import GROUPS
+from incsnap.config.declarations import GROUPS, capture
 from incsnap.config.declarations.setting import Setting
 
 _SAMPLE = """\
@@ -35,13 +35,12 @@ a properties file `\\\\.` is the regex `\\.`, and `\\\\,` is a comma inside a re
 
 def sample() -> str:
     """Return the text of docs/sample.properties."""
-    decided, *others = GROUPS.items()
     parts = [_SAMPLE]
-    for title, settings in (decided, *others):
+    for title, settings in GROUPS.items():
         parts.append(f"\n# ---- {title}\n\n")
         for setting in settings:
             parts += [f"# {line}\n" for line in textwrap.wrap(_comment(setting), 118)]
-            parts += [f"{line}\n" for line in _lines(setting, "" if title == decided[0] else "#")]
+            parts += [f"{line}\n" for line in _lines(setting, "" if settings is capture.DECIDED else "#")]
     return "".join(parts)
 
 

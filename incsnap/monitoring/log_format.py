@@ -26,9 +26,6 @@ def about(signal: str) -> dict[str, str]:
 class TextFormatter(logging.Formatter):
     """A formatter for people. It appends `[snapshot ID]` to lines about a snapshot."""
 
-    def __init__(self) -> None:
-        super().__init__(_TEXT)
-
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the library's name)
         signal = getattr(record, _SNAPSHOT, "")
         return super().formatMessage(record) + (f" [snapshot {signal}]" if signal else "")
@@ -56,4 +53,4 @@ class JsonFormatter(logging.Formatter):
 
 def formatter(log_format: str) -> logging.Formatter:
     """Return the formatter for `log_format`, the value of `incsnap.log.format`: `text` or `json`."""
-    return JsonFormatter() if log_format == "json" else TextFormatter()
+    return JsonFormatter() if log_format == "json" else TextFormatter(_TEXT)

@@ -27,6 +27,7 @@ from incsnap.events import StreamPosition
 from incsnap.monitoring.server_facts import ServerFacts, ask, prepare
 from incsnap.monitoring.snapshot_view import NO_LIMITS, LimitsInForce, finished_table, snapshot_status
 from incsnap.monitoring.status import FinishedTable, NotificationStatus, SnapshotStatus, StreamStatus, clock_ms
+from incsnap.mysql.session import close
 from incsnap.snapshot.dataclass_json import from_json
 from incsnap.snapshot.notifications import IN_PROGRESS, Notification
 from incsnap.snapshot.offset import Offset
@@ -169,8 +170,7 @@ class Reporter:
                 write(self._path, self._report())
             if closing:
                 break
-        if self._connection is not None and self._connection.open:
-            self._connection.close()
+        close(self._connection)
 
     def _ask(self, planned: Planned) -> None:
         """Update the facts of the server.
@@ -184,8 +184,7 @@ class Reporter:
             facts = ask(self._connection, self._facts.tables, planned.offset.snapshot.scans, planned.read_to.at)
         except IncsnapError as error:
             log.debug("Cannot read figures of the job from MySQL: %s", error.message)
-            if self._connection is not None and self._connection.open:
-                self._connection.close()
+            close(self._connection)
             return
         with self._lock:
             self._facts = facts
