@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from incsnap.binlog.protocol.byte_reader import ByteReader
-from incsnap.columns.images import Field
+from incsnap.columns.images import ImageLayout, ValueSpan
 from incsnap.errors import BinlogError
 
 _PARTIAL_JSON = 1
-_DIFFERENCES_LENGTH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,60 +32,46 @@ class Patch:
 
 
 def whole_update(
-    body: bytes, images_at: int, fields: Sequence[Field], is_json: Sequence[bool]
+    body: bytes, images_at: int, layout: ImageLayout, documents: Sequence[int]
 ) -> tuple[bytes, list[Patch]]:
     """Return the event's body as that of an ordinary update, and the patches to apply to its decoded values.
 
-    Row images begin at byte `images_at`. The new body has an empty document for each patch. Raise BinlogError if the
-    event is damaged.
+    Row images begin at byte `images_at`. `documents` are the indexes of the JSON columns. The new body has an empty
+    document for each patch. Raise BinlogError if the event is damaged.
     """
     reader = ByteReader(body, "it")
     reader.skip(images_at)
     parts, patches = [body[:images_at]], []
     image = 0
     while reader.left:
-        nulls, before = _image(reader, fields)
-        parts += [nulls, *before]
+        begin, before = reader.at, _image(reader, layout)
+        parts.append(body[begin : reader.at])
         options = reader.length_encoded()
         if options & ~_PARTIAL_JSON:
             raise BinlogError(f"it has the unknown value options {options:#x}")
-        bits = b""
-        if options & _PARTIAL_JSON:
-            bits = reader.take((sum(is_json) + 7) // 8)
-        nulls = reader.take((len(fields) + 7) // 8)
-        parts.append(nulls)
-        documents = 0
-        for index, field in enumerate(fields):
-            partial = False
-            if is_json[index]:
-                partial = bool(bits) and bool(bits[documents >> 3] >> (documents & 7) & 1)
-                documents += 1
-            if nulls[index >> 3] >> (index & 7) & 1:
+        bits = int.from_bytes(reader.take((len(documents) + 7) // 8), "little") if options else 0
+        begin, after = reader.at, _image(reader, layout)
+        for index in [index for nth, index in enumerate(documents) if bits >> nth & 1]:
+            at, length = after[index]
+            if length < 0:
                 continue
-            if not partial:
-                parts.append(_value(reader, field))
-                continue
-            if not before[index]:
+            if before[index][1] < 0:
                 raise BinlogError("it changes a part of a JSON document that was NULL")
-            differences = reader.take(reader.integer(_DIFFERENCES_LENGTH))
-            patches.append(Patch(image + 1, index, before[index][field.size :], differences))
-            parts.append(bytes(field.size))
+            document, differences = (body[first : first + count] for first, count in (before[index], after[index]))
+            patches.append(Patch(image + 1, index, document, differences))
+            size = layout.fields[index].size
+            parts += [body[begin : at - size], bytes(size)]
+            begin = at + length
+        parts.append(body[begin : reader.at])
         image += 2
     return b"".join(parts), patches
 
 
-def _image(reader: ByteReader, fields: Sequence[Field]) -> tuple[bytes, list[bytes]]:
-    """Read a row image: return its null bitmap and the bytes of each value with its length, b"" for NULL."""
-    nulls = reader.take((len(fields) + 7) // 8)
-    values = []
-    for index, field in enumerate(fields):
-        null = nulls[index >> 3] >> (index & 7) & 1
-        values.append(b"" if null else _value(reader, field))
-    return nulls, values
+def _image(reader: ByteReader, layout: ImageLayout) -> list[ValueSpan]:
+    """Read a row image: return the place of each value in the event's body.
 
-
-def _value(reader: ByteReader, field: Field) -> bytes:
-    if not field.prefixed:
-        return reader.take(field.size)
-    length = reader.take(field.size)
-    return length + reader.take(int.from_bytes(length, "little"))
+    The differences of a document have a length of four bytes before them, as the document has.
+    """
+    images, end = layout.places(reader.data, reader.at, len(reader.data), 1)
+    reader.skip(end - reader.at if images else reader.left + 1)
+    return images[0]

@@ -182,16 +182,6 @@ class _Bodies:
         return _Bodies(self.event[~bad], self.start[~bad], self.end[~bad], self.images[~bad])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Headers:
-    """The parts of bodies before their row images."""
-
-    columns: Positions  #: number of columns that each body has
-    complete: Mask  #: all columns of the table are present in the body's images
-    bitmaps: Positions  #: first byte of the bitmaps of present columns
-    images: Positions  #: first byte of the row images
-
-
 def _sound(packets: Packets, bodies: _Bodies, kinds: NDArray[np.uint8], columns: int, failures: Failures) -> _Bodies:
     """Return the bodies with a valid header: it has the table's number of columns, and all columns are present."""
     processing, inconsistent = failures.handling.processing, failures.handling.inconsistent_schema
@@ -199,31 +189,26 @@ def _sound(packets: Packets, bodies: _Bodies, kinds: NDArray[np.uint8], columns:
     if unknown.any():
         bodies = bodies.without(unknown, failures, processing, f"has the unknown event type {kinds[unknown][0]}")
     bodies = bodies.without(bodies.end > packets.size, failures, processing, "ends behind the payload")
-    headers = _headers(packets, bodies.start, kinds[bodies.event], columns)
+    at = bodies.start + TABLE_ID_AND_FLAGS
+    at = at + prefixed_lengths(packets, at, 2) * ~_VERSION_1[kinds[bodies.event]]
+    counts, bitmaps = lenenc_integers(packets, at)
+    update = _UPDATES[kinds[bodies.event]]
+    every_column = ((1 << columns) - 1).to_bytes((columns + 7) // 8, "little")
+    complete = _holds(packets, bitmaps, every_column)
+    complete &= ~update | _holds(packets, bitmaps + len(every_column), every_column)
+    images = bitmaps + len(every_column) * (1 + update)
     # If an event has several faults, the first one is reported.
     faults = (
-        (headers.bitmaps > bodies.end, processing, "ends within its header", None),
-        (headers.columns != columns, inconsistent, f"does not have the {columns} columns of its table map", None),
-        (headers.images > bodies.end, processing, "ends within its header", None),
-        (~headers.complete, processing, "holds row images without all columns", _FULL_IMAGES),
+        (bitmaps > bodies.end, processing, "ends within its header", None),
+        (counts != columns, inconsistent, f"does not have the {columns} columns of its table map", None),
+        (images > bodies.end, processing, "ends within its header", None),
+        (~complete, processing, "holds row images without all columns", _FULL_IMAGES),
     )
     sound = np.ones(len(bodies.event), np.bool_)
     for faulty, mode, what, hint in faults:
         failures.drop(bodies.event[faulty & sound].tolist(), mode, what, hint)
         sound &= ~faulty
-    return _Bodies(bodies.event[sound], bodies.start[sound], bodies.end[sound], headers.images[sound])
-
-
-def _headers(packets: Packets, starts: Positions, kinds: NDArray[np.uint8], columns: int) -> _Headers:
-    """Read the parts of bodies before their row images. `columns`: number of columns of the table."""
-    at = starts + TABLE_ID_AND_FLAGS
-    at = at + prefixed_lengths(packets, at, 2) * ~_VERSION_1[kinds]
-    counts, at = lenenc_integers(packets, at)
-    update = _UPDATES[kinds]
-    every_column = ((1 << columns) - 1).to_bytes((columns + 7) // 8, "little")
-    complete = _holds(packets, at, every_column)
-    complete &= ~update | _holds(packets, at + len(every_column), every_column)
-    return _Headers(counts, complete, at, at + len(every_column) * (1 + update))
+    return _Bodies(bodies.event[sound], bodies.start[sound], bodies.end[sound], images[sound])
 
 
 def _holds(packets: Packets, at: Positions, bits: bytes) -> Mask:
@@ -238,7 +223,7 @@ def _whole_updates(
     packets: Packets,
     bodies: _Bodies,
     kinds: NDArray[np.uint8],
-    fields: Sequence[Field],
+    fields: tuple[Field, ...],
     columns: Sequence[Column],
     failures: Failures,
 ) -> tuple[Packets, _Bodies, dict[int, list[Patch]]]:
@@ -249,7 +234,7 @@ def _whole_updates(
     partial = np.flatnonzero(kinds[bodies.event] == PARTIAL_UPDATE)
     if not len(partial):
         return packets, bodies, {}
-    is_json = [column.type == "json" for column in columns]
+    documents = [index for index, column in enumerate(columns) if column.type == "json"]
     start, end, images = bodies.start.copy(), bodies.end.copy(), bodies.images.copy()
     bad = np.zeros(len(start), np.bool_)
     rewritten, patches, at = [], {}, packets.size
@@ -257,7 +242,7 @@ def _whole_updates(
         body = packets.data[start[place] : end[place]].tobytes()
         header = int(images[place] - start[place])
         try:
-            whole, patches[int(bodies.event[place])] = whole_update(body, header, fields, is_json)
+            whole, patches[int(bodies.event[place])] = whole_update(body, header, layout_of(fields), documents)
         except BinlogError as error:
             bad[place] = True
             one = _Bodies(*(column[place : place + 1] for column in (bodies.event, start, end, images)))
