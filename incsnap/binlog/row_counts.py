@@ -7,6 +7,7 @@ decoding values. Rows are counted only if a batch has a limit of rows.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from incsnap.binlog.buffered_segments import BufferedSegments
 from incsnap.binlog.protocol.control_events import HEADER, TABLE_MAP
 from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.protocol.row_images import count_rows
-from incsnap.binlog.protocol.table_map import TABLE_ID_BYTES, TableMap, TableMaps
+from incsnap.binlog.protocol.table_map import TABLE_ID_BYTES, TableMap, table_maps
 from incsnap.binlog.segments import IS_ROWS, Segment
 from incsnap.columns.packets import Packets
 from incsnap.errors import IncsnapError
@@ -32,7 +33,7 @@ class RowCounts:
 
     def __init__(self, segments: BufferedSegments) -> None:
         self._segments = segments
-        self._maps = TableMaps(_CHARSETS)
+        self._maps = table_maps(_CHARSETS)
         self._before: dict[int, Longs] = {}
 
     def events_within(self, start: BufferPlace, most: int) -> int:
@@ -68,7 +69,7 @@ class RowCounts:
         return before
 
 
-def rows_of_events(segment: Segment, maps: TableMaps) -> Longs:
+def rows_of_events(segment: Segment, maps: Callable[[bytes], TableMap]) -> Longs:
     """Return the number of rows of each kept event; 0 for a table map.
 
     An event that cannot be read counts as one row. Decoding its rows will report the error.
@@ -88,7 +89,7 @@ def rows_of_events(segment: Segment, maps: TableMaps) -> Longs:
     for description, numbers in by_map.items():
         events = np.array(numbers)
         try:
-            table_map = _with_charsets(maps.of(bytes(TABLE_ID_BYTES) + description))
+            table_map = _with_charsets(maps(description))
             bodies = offsets[events] + HEADER, offsets[events + 1]
             counts[events] = np.maximum(count_rows(packets, *bodies, segment.kinds[events], table_map), 1)
         except IncsnapError:

@@ -6,7 +6,7 @@ Only table maps are looked at one by one, at 0.3 µs each, because they repeat t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set
+from collections.abc import Callable, Collection, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -18,7 +18,7 @@ from incsnap.binlog.protocol.control_events import HEADER
 from incsnap.binlog.protocol.few_rows import FewRows, few_rows
 from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.protocol.row_images import RowImages, decode_rows
-from incsnap.binlog.protocol.table_map import TABLE_ID_BYTES, TableMap, TableMaps, completed
+from incsnap.binlog.protocol.table_map import TABLE_ID_BYTES, TableMap, completed, table_maps
 from incsnap.binlog.protocol.unreadable import STRICT
 from incsnap.binlog.slices import Slice
 from incsnap.columns.images import ImageLayout
@@ -36,39 +36,26 @@ class TableRows:
     """The rows events of one table and one shape in a slice. They are decoded on demand."""
 
     events: Longs  #: index of each event in the slice, ascending, which is binlog order
-    _table_map: TableMap  #: map by which the rows are decoded
-    _slice: Slice  #: slice that holds the events
-    _packets: Packets  #: payload of the slice, for decoding
+    table_map: TableMap  #: map by which the rows are decoded; equal bytes give the same object while the map is cached
+    slice_: Slice  #: slice that holds the events
+    packets: Packets  #: payload of the slice, for decoding
 
     @property
     def shape(self) -> TableShape:
         """Return the table's columns and key when these events were written."""
-        return self._table_map.shape
+        return self.table_map.shape
 
     @property
     def kinds(self) -> npt.NDArray[np.uint8]:
         """Return the type of each event."""
-        kinds: npt.NDArray[np.uint8] = self._slice.kinds[self.events]
+        kinds: npt.NDArray[np.uint8] = self.slice_.kinds[self.events]
         return kinds
 
     @property
     def sizes(self) -> Longs:
         """Return the bytes of each event, header included."""
-        sizes: Longs = self._slice.offsets[self.events + 1] - self._slice.offsets[self.events]
+        sizes: Longs = self.slice_.offsets[self.events + 1] - self.slice_.offsets[self.events]
         return sizes
-
-    @property
-    def table_map(self) -> TableMap:
-        """Return the table map by which the rows are decoded.
-
-        Equal bytes give the same object while the map is cached.
-        """
-        return self._table_map
-
-    @property
-    def packets(self) -> Packets:
-        """Return the slice's payload, for decoding."""
-        return self._packets
 
     def walked(self, layout: ImageLayout, most: int) -> FewRows | None:
         """Return the place of each value, by the fast reader for tables with few rows (see `few_rows`).
@@ -78,11 +65,11 @@ class TableRows:
         """
         begins, ends = self._bodies()
         bodies = zip(begins.tolist(), ends.tolist(), self.kinds.tolist(), strict=True)
-        return few_rows(self._slice.payload, bodies, layout, most)
+        return few_rows(self.slice_.payload, bodies, layout, most)
 
     def _bodies(self) -> tuple[Longs, Longs]:
         """Return the first byte and the end of each event's body in the slice."""
-        offsets = self._slice.offsets
+        offsets = self.slice_.offsets
         return offsets[self.events] + HEADER, offsets[self.events + 1]
 
     def of_kinds(self, kinds: Collection[int]) -> TableRows:
@@ -91,12 +78,12 @@ class TableRows:
 
     def decode(self, needed: Set[int] | None = None, handling: FailureHandling = STRICT) -> RowImages:
         """Decode the row images. For the arguments and errors see `decode_rows`."""
-        slice_, events = self._slice, self.events
+        slice_, events = self.slice_, self.events
         return decode_rows(
-            self._packets,
+            self.packets,
             *self._bodies(),
             self.kinds,
-            self._table_map,
+            self.table_map,
             needed,
             handling,
             lambda event: slice_.place(int(events[event])),
@@ -131,12 +118,12 @@ def table_rows(slice_: Slice, charsets: Charsets) -> list[TableRows]:
 
 
 @lru_cache(maxsize=4)
-def _table_maps(charsets: Charsets) -> TableMaps:
+def _table_maps(charsets: Charsets) -> Callable[[bytes], TableMap]:
     """Return the cache of table maps for a server. The worker process keeps it between batches."""
-    return TableMaps(dict(charsets))
+    return table_maps(dict(charsets))
 
 
-def _groups(slice_: Slice, maps: Longs, known: TableMaps) -> tuple[list[TableMap], Longs]:
+def _groups(slice_: Slice, maps: Longs, known: Callable[[bytes], TableMap]) -> tuple[list[TableMap], Longs]:
     """Return one table map for each table and shape, and the group of each table map of the slice.
 
     The group is an index into the returned maps. It is -1 for events that are not in `maps`, and for tables that are
@@ -154,7 +141,7 @@ def _groups(slice_: Slice, maps: Longs, known: TableMaps) -> tuple[list[TableMap
         table_map = described.get(description)
         if table_map is None:
             try:
-                table_map = known.of(payload[begin:end])
+                table_map = known(description)
             except BinlogError as error:
                 raise BinlogError(f"{slice_.place(at)}: {error.message}", error.hint) from None
             if not table_map.named:
@@ -201,7 +188,7 @@ def misfit(table_map: bytes, definition: TableShape, charsets: Charsets) -> str:
     the table id.
     """
     try:
-        _completed_map(_table_maps(charsets).of(bytes(TABLE_ID_BYTES) + table_map), definition)
+        _completed_map(_table_maps(charsets)(table_map), definition)
     except ValueError as difference:
         return str(difference)
     return ""

@@ -10,13 +10,13 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from incsnap.binlog.protocol import table_metadata as metadata
 from incsnap.binlog.protocol.byte_reader import ByteReader
-from incsnap.binlog.protocol.wire_types import WireColumn, column_of, read_meta
+from incsnap.binlog.protocol.wire_types import WireColumn, read_meta
 from incsnap.errors import BinlogError
 from incsnap.tables import Column, TableId, TableShape
 
@@ -53,14 +53,13 @@ def parse_table_map(body: bytes, charsets: Mapping[int, str]) -> TableMap:
     named = len(optional.names) == count
     if optional.names and not named:
         raise BinlogError(f"{reader.what} is damaged: it names {len(optional.names)} of {count} columns")
-    described = [optional.describe(index) for index in range(count)]
     columns = tuple(
-        column_of(each, nullable=bool(nulls[index >> 3] >> (index & 7) & 1), charsets=charsets)
-        for index, each in enumerate(described)
+        optional.column(index, nullable=bool(nulls[index >> 3] >> (index & 7) & 1), charsets=charsets)
+        for index in range(count)
     )
-    for each, column in zip(described, columns, strict=True):
-        if any(raw and not shown for raw, shown in zip(each.literals, column.values, strict=True)):
-            _warn_of_literals(table, column)
+    for index, literals in optional.literals.items():
+        if any(raw and not shown for raw, shown in zip(literals, columns[index].values, strict=True)):
+            _warn_of_literals(table, columns[index])
     if any(index >= count for index in optional.key):
         raise BinlogError(f"{table}: the table map event names a key column that does not exist")
     return TableMap(TableShape(table, columns, optional.key), wire, named)
@@ -137,28 +136,13 @@ def _described(column: Column) -> str:
     return ", ".join((text, *(f"{name} {getattr(column, name)}" for name in sizes if getattr(column, name))))
 
 
-class TableMaps:
-    """A cache of table maps by their bytes after the table id, which changes whenever the server opens the table again.
+def table_maps(charsets: Mapping[int, str]) -> Callable[[bytes], TableMap]:
+    """Return a function that returns the map of a body, given without the table id. It caches the last 10,000 maps.
 
-    The same map stands before the rows of every statement. Parsing it costs as much as decoding a hundred rows.
+    The same map stands before the rows of every statement, and parsing it costs as much as decoding a hundred rows. The
+    table id changes whenever the server opens the table again. Equal bytes give the same object.
     """
-
-    #: Most maps in the cache. If tables change all the time and the cache is full, it is emptied.
-    _MOST = 10_000
-
-    def __init__(self, charsets: Mapping[int, str]) -> None:
-        self._charsets = charsets
-        self._known: dict[bytes, TableMap] = {}
-
-    def of(self, body: bytes) -> TableMap:
-        """Return the map in the body of an event. Equal bytes after the table id give the same object."""
-        description = body[TABLE_ID_BYTES:]
-        table_map = self._known.get(description)
-        if table_map is None:
-            if len(self._known) >= self._MOST:
-                self._known.clear()
-            table_map = self._known[description] = parse_table_map(body, self._charsets)
-        return table_map
+    return lru_cache(maxsize=10_000)(lambda described: parse_table_map(bytes(TABLE_ID_BYTES) + described, charsets))
 
 
 def _table(reader: ByteReader) -> TableId:

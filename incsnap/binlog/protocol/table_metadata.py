@@ -7,10 +7,13 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/classmysql_1_1binlog_1_1event_
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from incsnap.binlog.protocol import wire_types as codes
 from incsnap.binlog.protocol.byte_reader import ByteReader
-from incsnap.binlog.protocol.wire_types import ENUM, GEOMETRY, NUMERIC, SET, WITH_COLLATION, MappedColumn, WireColumn
+from incsnap.tables import Column
+from incsnap.types.spatial import GEOMETRIES
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_VALUES, _ENUM_VALUES = 1, 2, 3, 4, 5, 6
 _GEOMETRY = 7
@@ -21,7 +24,7 @@ _SIMPLE_KEY, _PREFIXED_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET = 8, 9, 
 class TableMetadata:
     """The metadata of a table's columns. A column is named by its index."""
 
-    wire: tuple[WireColumn, ...]  #: encoding of each column
+    wire: tuple[codes.WireColumn, ...]  #: encoding of each column
     names: list[str]  #: column names; empty with MINIMAL metadata
     unsigned: set[int]  #: unsigned columns
     collations: dict[int, int]  #: column -> collation number
@@ -29,16 +32,39 @@ class TableMetadata:
     key: tuple[int, ...] = ()  #: columns of the primary key, in its order
     geometries: dict[int, int] = field(default_factory=dict)  #: column -> index in `spatial.GEOMETRIES`
 
-    def describe(self, index: int) -> MappedColumn:
-        """Return everything that the event says about the column number `index`."""
-        return MappedColumn(
-            self.wire[index],
-            self.names[index] if index < len(self.names) else "",
-            index in self.unsigned,
-            self.collations.get(index, -1),
-            self.literals.get(index, ()),
-            self.geometries.get(index, 0),
-        )
+    def column(self, index: int, *, nullable: bool, charsets: Mapping[int, str]) -> Column:
+        """Return the column number `index` as the event describes it. `charsets`: collation number -> character set.
+
+        information_schema describes columns too, and both descriptions must give equal Columns. So what the binlog does
+        not have (a CHAR's length in characters) is 0 here.
+        """
+        code, meta = self.wire[index].type_code, self.wire[index].meta
+        charset, collation = "", self.collations.get(index)
+        if collation is not None and code != codes.VECTOR:
+            charset = charsets.get(collation, f"of collation {collation}")
+        length = precision = scale = fraction = 0
+        values: tuple[str, ...] = ()
+        if code in codes.CHARACTER:
+            type_ = codes.string_type(code, meta, binary=charset == codes.BINARY)
+            length = meta if code != codes.BLOB else 0
+        elif code == codes.GEOMETRY:
+            kind = self.geometries.get(index, 0)
+            type_ = GEOMETRIES[kind] if kind < len(GEOMETRIES) else "geometry of unknown kind"
+        else:
+            type_ = codes.NAMES[code]
+        if code == codes.NEWDECIMAL:
+            precision, scale = meta >> 8, meta & 0xFF
+        elif code in (codes.TIME2, codes.DATETIME2, codes.TIMESTAMP2):
+            fraction = meta
+        elif code == codes.BIT:
+            length = meta
+        elif code in (codes.ENUM, codes.SET):
+            values = codes.literals(self.literals.get(index, ()), charset)
+        return Column(
+            name=self.names[index] if self.names else "", type=type_, nullable=nullable,
+            unsigned=index in self.unsigned and code != codes.YEAR, length=length, precision=precision, scale=scale,
+            fraction=fraction, charset=charset, values=values,
+        )  # fmt: skip
 
 
 def has_names(reader: ByteReader) -> bool:
@@ -54,19 +80,19 @@ def has_names(reader: ByteReader) -> bool:
     return False
 
 
-def parse(reader: ByteReader, wire: tuple[WireColumn, ...]) -> TableMetadata:
+def parse(reader: ByteReader, wire: tuple[codes.WireColumn, ...]) -> TableMetadata:
     """Read all fields up to the end of the event, and return the metadata of the columns `wire`.
 
     Raise BinlogError if a field is cut off.
     """
     metadata = TableMetadata(wire, [], set(), {}, {})
-    characters = _indexes(wire, WITH_COLLATION)
-    choices = _indexes(wire, frozenset({ENUM, SET}))
+    characters = _indexes(wire, *codes.WITH_COLLATION)
+    choices = _indexes(wire, codes.ENUM, codes.SET)
     while reader.left:
         kind = reader.integer(1)
         value = ByteReader(reader.take(reader.length_encoded()), reader.what)
         if kind == _SIGNEDNESS:
-            metadata.unsigned = _signedness(value, _indexes(wire, NUMERIC))
+            metadata.unsigned = _signedness(value, _indexes(wire, *codes.NUMERIC))
         elif kind == _DEFAULT_CHARSET:
             metadata.collations |= _default_collations(value, characters)
         elif kind == _COLUMN_CHARSET:
@@ -79,18 +105,18 @@ def parse(reader: ByteReader, wire: tuple[WireColumn, ...]) -> TableMetadata:
             while value.left:
                 metadata.names.append(value.text(value.length_encoded()))
         elif kind == _ENUM_VALUES:
-            metadata.literals |= {index: _literals(value) for index in _indexes(wire, frozenset({ENUM}))}
+            metadata.literals |= {index: _literals(value) for index in _indexes(wire, codes.ENUM)}
         elif kind == _SET_VALUES:
-            metadata.literals |= {index: _literals(value) for index in _indexes(wire, frozenset({SET}))}
+            metadata.literals |= {index: _literals(value) for index in _indexes(wire, codes.SET)}
         elif kind == _GEOMETRY:
-            metadata.geometries |= {index: value.length_encoded() for index in _indexes(wire, frozenset({GEOMETRY}))}
+            metadata.geometries |= {index: value.length_encoded() for index in _indexes(wire, codes.GEOMETRY)}
         elif kind in (_SIMPLE_KEY, _PREFIXED_KEY):
             metadata.key = _key(value, prefixed=kind == _PREFIXED_KEY)
     return metadata
 
 
-def _indexes(wire: tuple[WireColumn, ...], codes: frozenset[int]) -> list[int]:
-    return [index for index, column in enumerate(wire) if column.type_code in codes]
+def _indexes(wire: tuple[codes.WireColumn, ...], *types: int) -> list[int]:
+    return [index for index, column in enumerate(wire) if column.type_code in types]
 
 
 def _signedness(value: ByteReader, numeric: list[int]) -> set[int]:

@@ -1,21 +1,15 @@
-"""The column types of the binlog, and the `Column` that each becomes.
-
-information_schema describes columns too, and both descriptions must give equal Columns. So what the binlog does not
-have (a CHAR's length in characters) is 0 here.
+"""The column types of the binlog: their names, and the metadata that each has in a table map.
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/field__types_8h.html (enum_field_types)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from incsnap.binlog.protocol.byte_reader import ByteReader
 from incsnap.errors import BinlogError
-from incsnap.tables import Column
 from incsnap.types.charsets import CHARSETS, literal_text
-from incsnap.types.spatial import GEOMETRIES
 
 TINY, SHORT, LONG, FLOAT, DOUBLE, OLD_TIMESTAMP, LONGLONG, INT24, DATE = 1, 2, 3, 4, 5, 7, 8, 9, 10
 OLD_TIME, OLD_DATETIME, YEAR, NEWDATE, VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2 = 11, 12, 13, 14, 15, 16, 17, 18, 19
@@ -30,12 +24,16 @@ CHARACTER = frozenset({STRING, VAR_STRING, VARCHAR, BLOB})
 #: Types with a collation among the columns' collations. A VECTOR has one (binary) without a meaning.
 WITH_COLLATION = CHARACTER | {VECTOR}
 
-_ONE_BYTE_META = frozenset({FLOAT, DOUBLE, BLOB, JSON, GEOMETRY, VECTOR,
-                            TIME2, DATETIME2, TIMESTAMP2})  # fmt: skip
-_TWO_BYTE_META = frozenset({VARCHAR, VAR_STRING})
-_NO_META = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, DATE, NEWDATE, YEAR, OLD_TIME, OLD_DATETIME, OLD_TIMESTAMP})
+#: Bytes of a type's metadata, for types whose metadata is one number.
+_META_BYTES = {
+    **dict.fromkeys(
+        (TINY, SHORT, INT24, LONG, LONGLONG, DATE, NEWDATE, YEAR, OLD_TIME, OLD_DATETIME, OLD_TIMESTAMP), 0
+    ),
+    **dict.fromkeys((FLOAT, DOUBLE, BLOB, JSON, GEOMETRY, VECTOR, TIME2, DATETIME2, TIMESTAMP2), 1),
+    **dict.fromkeys((VARCHAR, VAR_STRING), 2),
+}
 
-_NAMES = {
+NAMES = {
     TINY: "tinyint", SHORT: "smallint", INT24: "mediumint", LONG: "int", LONGLONG: "bigint",
     NEWDECIMAL: "decimal", FLOAT: "float", DOUBLE: "double", YEAR: "year", DATE: "date", NEWDATE: "date",
     TIME2: "time", DATETIME2: "datetime", TIMESTAMP2: "timestamp", JSON: "json", ENUM: "enum", SET: "set",
@@ -44,7 +42,7 @@ _NAMES = {
     OLD_TIMESTAMP: "timestamp (format before MySQL 5.6)",
 }  # fmt: skip
 _BLOB_SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}
-_BINARY = "binary"
+BINARY = "binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +56,6 @@ class WireColumn:
     meta: int
 
 
-@dataclass(frozen=True, slots=True)
-class MappedColumn:
-    """The description of one column in a table map, not yet decoded."""
-
-    wire: WireColumn  #: encoding in row images
-    name: str  #: "" with MINIMAL metadata
-    unsigned: bool = False  #: the column is UNSIGNED
-    collation: int = -1  #: collation number; -1: none
-    literals: tuple[bytes, ...] = field(default=())  #: literals of an ENUM or SET
-    geometry: int = 0  #: index in `spatial.GEOMETRIES`, for a geometry
-
-
 def read_meta(code: int, meta: ByteReader) -> WireColumn:
     """Read the metadata of one column of type `code` from `meta`, and return the column's encoding.
 
@@ -80,10 +66,7 @@ def read_meta(code: int, meta: ByteReader) -> WireColumn:
     precision, scale = column.meta >> 8, column.meta & 0xFF
     possible = {
         NEWDECIMAL: 1 <= precision <= 65 and scale <= min(precision, 30),
-        BLOB: column.meta in _BLOB_SIZES,
-        JSON: column.meta in _BLOB_SIZES,
-        GEOMETRY: column.meta in _BLOB_SIZES,
-        VECTOR: column.meta in _BLOB_SIZES,
+        **dict.fromkeys((BLOB, JSON, GEOMETRY, VECTOR), column.meta in _BLOB_SIZES),
         BIT: 1 <= column.meta <= 64,
         ENUM: column.meta in (1, 2),
         SET: 1 <= column.meta <= 8,
@@ -94,15 +77,11 @@ def read_meta(code: int, meta: ByteReader) -> WireColumn:
 
 
 def _read_meta(code: int, meta: ByteReader) -> WireColumn:
-    if code in _NO_META:
-        return WireColumn(code, 0)
-    if code in _ONE_BYTE_META:
-        return WireColumn(code, meta.integer(1))
+    if code in _META_BYTES:
+        return WireColumn(code, meta.integer(_META_BYTES[code]))
     if code == BIT:
         rest, whole = meta.integer(1), meta.integer(1)
         return WireColumn(code, whole * 8 + rest if rest < 8 else 0)
-    if code in _TWO_BYTE_META:
-        return WireColumn(code, meta.integer(2))
     if code == NEWDECIMAL:
         return WireColumn(code, meta.integer(1) << 8 | meta.integer(1))
     if code in (STRING, ENUM, SET):
@@ -119,40 +98,12 @@ def _read_meta(code: int, meta: ByteReader) -> WireColumn:
     raise BinlogError(f"{meta.what} holds a column of type number {code}, which is unknown")
 
 
-def column_of(described: MappedColumn, *, nullable: bool, charsets: Mapping[int, str]) -> Column:
-    """Return the Column that a table map describes. `charsets`: collation number -> character set."""
-    code, meta = described.wire.type_code, described.wire.meta
-    charset = ""
-    if described.collation >= 0 and code != VECTOR:
-        charset = charsets.get(described.collation, f"of collation {described.collation}")
-    length = precision = scale = fraction = 0
-    values: tuple[str, ...] = ()
-    if code in CHARACTER:
-        type_ = _string_type(code, meta, binary=charset == _BINARY)
-        length = meta if code != BLOB else 0
-    elif code == GEOMETRY:
-        type_ = GEOMETRIES[described.geometry] if described.geometry < len(GEOMETRIES) else "geometry of unknown kind"
-    else:
-        type_ = _NAMES[code]
-    if code == NEWDECIMAL:
-        precision, scale = meta >> 8, meta & 0xFF
-    elif code in (TIME2, DATETIME2, TIMESTAMP2):
-        fraction = meta
-    elif code == BIT:
-        length = meta
-    elif code in (ENUM, SET):
-        values = _literals(described.literals, charset)
-    return Column(
-        name=described.name, type=type_, nullable=nullable, unsigned=described.unsigned and code != YEAR, length=length,
-        precision=precision, scale=scale, fraction=fraction, charset=charset, values=values,
-    )  # fmt: skip
-
-
-def _string_type(code: int, meta: int, *, binary: bool) -> str:
+def string_type(code: int, meta: int, *, binary: bool) -> str:
+    """Return the name of a type of `CHARACTER`."""
     if code == BLOB:
         return _BLOB_SIZES.get(meta, "") + ("blob" if binary else "text")
     if code == STRING:
-        return _BINARY if binary else "char"
+        return BINARY if binary else "char"
     return "varbinary" if binary else "varchar"
 
 
@@ -167,11 +118,11 @@ def _string_meta(first: int, second: int) -> WireColumn:
     return WireColumn(first, second)
 
 
-def _literals(raw: tuple[bytes, ...], charset: str) -> tuple[str, ...]:
+def literals(raw: tuple[bytes, ...], charset: str) -> tuple[str, ...]:
     """Return the literals of an ENUM or SET.
 
     If the character set is unknown, each byte becomes a character: decoding the table's rows will refuse the column.
     """
-    if charset in CHARSETS | {_BINARY}:
+    if charset in CHARSETS | {BINARY}:
         return tuple(literal_text(literal, charset) for literal in raw)
     return tuple(literal.decode("latin-1") for literal in raw)
