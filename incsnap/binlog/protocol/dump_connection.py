@@ -23,7 +23,7 @@ import pymysql
 from pymysql.constants import ER
 
 from incsnap.binlog.protocol.binlog_identity import refuse_reused, why_another_file, why_begun_anew
-from incsnap.errors import BinlogError, ConfigError, GtidsPurged, IncsnapError, OffsetError, PreflightFailed, shorten
+from incsnap.errors import BinlogError, ConfigError, GtidsPurged, OffsetError, PreflightFailed, shorten
 from incsnap.events import BinlogPosition, begun_anew, server_of
 from incsnap.gtid import GtidSet
 from incsnap.mysql.driver_internals import drop, read_packet, send_command, socket_of
@@ -171,7 +171,10 @@ def open_stream(
             source = replace(source, server_uuid=begun_anew(before.server_uuid), anew=anew)
         else:
             source = replace(source, server_uuid=before.server_uuid)
-        _request(connection, server_id, delivered)
+        encoded = delivered.encode()
+        # An empty file name and position 4: the server finds the file by the GTID set.
+        head = struct.pack("<HIIQI", _HEARTBEAT_V2, server_id, 0, 4, len(encoded))
+        send_command(connection, _BINLOG_DUMP_GTID, head + encoded)
         return BinlogStream(connection), source
     except (pymysql.err.MySQLError, OSError) as failed:
         drop(connection)
@@ -235,21 +238,16 @@ def _await_delivered(connection: Any, delivered: GtidSet, server_uuid: str, clos
     raise ConnectionLost("closed")
 
 
-def _request(connection: Any, server_id: int, delivered: GtidSet) -> None:
-    encoded = delivered.encode()
-    # An empty file name and position 4: the server finds the file by the GTID set.
-    head = struct.pack("<HIIQI", _HEARTBEAT_V2, server_id, 0, 4, len(encoded))
-    send_command(connection, _BINLOG_DUMP_GTID, head + encoded)
-
-
 def translated(failed: Exception) -> Exception:
     """Return the error that an error of PyMySQL or the socket means for the stream."""
     code, text = error_of(failed)
-    if code in NO_PRIVILEGE:
-        return PreflightFailed(
-            f"MySQL refuses to send the binlog: {text}", "GRANT REPLICATION SLAVE ON *.* TO the user of the job."
-        )
-    return ConnectionLost(text)
+    return _no_privilege(text) if code in NO_PRIVILEGE else ConnectionLost(text)
+
+
+def _no_privilege(message: str) -> PreflightFailed:
+    return PreflightFailed(
+        f"MySQL refuses to send the binlog: {message}", "GRANT REPLICATION SLAVE ON *.* TO the user of the job."
+    )
 
 
 def server_error(code: int, message: str) -> Exception:
@@ -263,24 +261,19 @@ def server_error(code: int, message: str) -> Exception:
     fatal = code == ER.MASTER_FATAL_ERROR_READING_BINLOG
     if fatal and "could not find next log" in text:
         return LogVanished(f"{message} ({code})")
-    error: IncsnapError
     if code == PURGED_GTIDS or (fatal and "purged" in text):
-        error = GtidsPurged(f"the server purged transactions that are not delivered yet: {message}")
-    elif "same server_uuid/server_id" in text:
-        error = ConfigError(
+        return GtidsPurged(f"the server purged transactions that are not delivered yet: {message}")
+    if "same server_uuid/server_id" in text:
+        return ConfigError(
             f"another replica took over the binlog connection: {message}",
             "Is this job running elsewhere? Stop one of the two. Give every other job and replica its own"
             " database.server.id.",
         )
-    elif "more gtids than" in text:
-        error = OffsetError(
+    if "more gtids than" in text:
+        return OffsetError(
             f"the server lacks transactions that were delivered already: {message}",
             "The server was reset or lost data. Start with a new checkpoint.location and snapshot the tables.",
         )
-    elif code in NO_PRIVILEGE:
-        error = PreflightFailed(
-            f"MySQL refuses to send the binlog: {message}", "GRANT REPLICATION SLAVE ON *.* TO the user of the job."
-        )
-    else:
-        error = BinlogError(f"the server stopped sending the binlog: {message} ({code})", "See the server's error log.")
-    return error
+    if code in NO_PRIVILEGE:
+        return _no_privilege(message)
+    return BinlogError(f"the server stopped sending the binlog: {message} ({code})", "See the server's error log.")

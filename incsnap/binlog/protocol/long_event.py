@@ -12,6 +12,8 @@ import os
 import sys
 import tempfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO
 
 from incsnap.binlog.protocol.control_events import TRANSACTION_PAYLOAD
@@ -49,7 +51,8 @@ class LongEvent:
         self._parts = [_EMPTY_HEADER]
         self._file: IO[bytes] | None = None
         if first[_KIND_AT] == TRANSACTION_PAYLOAD:
-            self._file = _nameless()
+            with _reported():
+                self._file = tempfile.TemporaryFile(prefix="incsnap-transaction-")  # noqa: SIM115 - `whole` closes it
             self._write(_EMPTY_HEADER)
         self.add(first)
 
@@ -74,12 +77,10 @@ class LongEvent:
 
     def _write(self, part: bytes) -> None:
         assert self._file is not None
-        try:
+        with _reported():
             self._file.write(part)
             self._file.flush()
             _leave_to_disk(self._file.fileno())
-        except OSError as failed:
-            raise _refused(failed) from failed
 
 
 def _leave_to_disk(descriptor: int) -> None:
@@ -93,16 +94,13 @@ def _leave_to_disk(descriptor: int) -> None:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _nameless() -> IO[bytes]:
-    """Open a temporary file without a name. Raise BinlogError if that fails."""
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Raise BinlogError in place of an OSError of the file."""
     try:
-        return tempfile.TemporaryFile(prefix="incsnap-transaction-")
+        yield
     except OSError as failed:
-        raise _refused(failed) from failed
-
-
-def _refused(failed: OSError) -> BinlogError:
-    return BinlogError(
-        f"a compressed transaction of more than 16 MB cannot be kept in {tempfile.gettempdir()}: {failed}",
-        "Make room there (a gigabyte at most), or let TMPDIR name a folder that has it.",
-    )
+        raise BinlogError(
+            f"a compressed transaction of more than 16 MB cannot be kept in {tempfile.gettempdir()}: {failed}",
+            "Make room there (a gigabyte at most), or let TMPDIR name a folder that has it.",
+        ) from failed
