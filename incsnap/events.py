@@ -8,7 +8,7 @@ needs both: the set to ask the server for the rest, and the position to see whet
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import total_ordering
 from typing import Any
 
@@ -114,15 +114,7 @@ class StreamPosition:
 
     def to_json(self) -> dict[str, Any]:
         """Return the position as a dict of JSON primitives, for `from_json`."""
-        return {
-            "delivered": str(self.delivered),
-            "file": self.file,
-            "pos": self.pos,
-            "open_gtid": self.open_gtid,
-            "events_done": self.events_done,
-            "server_uuid": self.server_uuid,
-            "begun": self.begun,
-        }
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"delivered": str(self.delivered)}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> StreamPosition:
