@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,21 +21,9 @@ _TABLE_ID = np.dtype("<u8")
 IN_SLICE = np.dtype([("event", "<i8"), ("file", "<i4"), ("transaction", TRANSACTION)])
 
 
-class SliceTransaction(NamedTuple):
-    """A transaction with events in a slice."""
-
-    event: int  #: index of its first event in the slice
-    gtid: str  #: GTID as MySQL writes it
-    server_id: int  #: server that first ran the transaction
-    thread: int | None  #: id of the connection; None if the log does not have it
-    ts_us: int  #: original commit time, in µs since 1970
-    file: str  #: binlog file of its events
-    pos: int  #: position of its GTID event, in 64 bits
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SliceTransactions:
-    """The transactions of a slice, in the order of the log. Iteration yields a `SliceTransaction` for each."""
+    """The transactions of a slice, in the order of the log."""
 
     records: npt.NDArray[np.void]  #: one element of `IN_SLICE` for each transaction
     sources: tuple[Source, ...]  #: GTID sources; `source` of a record is an index here
@@ -45,12 +31,6 @@ class SliceTransactions:
 
     def __len__(self) -> int:
         return len(self.records)
-
-    def __iter__(self) -> Iterator[SliceTransaction]:
-        for gtid, (event, file, (_, _, server, thread, ts_us, pos)) in zip(
-            self.gtids(), self.records.tolist(), strict=True
-        ):
-            yield SliceTransaction(event, gtid, server, None if thread < 0 else thread, ts_us, self.files[file], pos)
 
     def gtids(self) -> list[str]:
         """Return the GTID of each transaction as MySQL writes it."""
@@ -100,17 +80,6 @@ class Slice:
     def __len__(self) -> int:
         """Return the number of events, table maps included."""
         return len(self.kinds)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Slice)
-            and self.payload == other.payload
-            and np.array_equal(self.offsets, other.offsets)
-            and np.array_equal(self.positions, other.positions)
-            and list(self.transactions) == list(other.transactions)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def is_rows(self) -> npt.NDArray[np.bool_]:

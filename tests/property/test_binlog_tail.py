@@ -42,7 +42,7 @@ from tests.support.binlog_bytes import (
     xa_prepare,
 )
 from tests.support.parts_in_memory import Parts
-from tests.support.stream_in_memory import START, Stream, rows_of
+from tests.support.stream_in_memory import START, Stream, contents_of, rows_of
 
 Event = tuple[int, bytes]
 #: Half as many again as for other properties, because there are many restarts, cuts and failovers.
@@ -169,9 +169,8 @@ def test_a_restart_at_any_cut_gives_the_same_slices(random: Random) -> None:
     again.feed(cut_at_random(random, b"".join(log.dump(start.delivered))))
     for end in ends[at:][:6]:
         parts = random.randint(1, 4)
-        assert again.slices(start, StreamPosition.from_json(end.to_json()), parts) == stream.slices(
-            ends[at], end, parts
-        )
+        repeated = again.slices(start, StreamPosition.from_json(end.to_json()), parts)
+        assert contents_of(repeated) == contents_of(stream.slices(ends[at], end, parts))
     last, _ = again.cut(start)
     while (following := again.cut(last)[0]) != last:
         last = following

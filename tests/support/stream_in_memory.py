@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class Stream:
     def connect(self, *, checksum: bool = True, server_uuid: str = "") -> None:
         """Begin a new connection to the server."""
         self.framer = Framer()
-        if self.reader.server_uuid not in ("", server_uuid):
+        if self.reader.position.server_uuid not in ("", server_uuid):
             self.buffer.drop_open()
         self.reader.stream_begins(checksum=checksum, server_uuid=server_uuid)
         self.buffer.newest = self.reader.position
@@ -84,6 +85,34 @@ class Stream:
         return cut_slices(self.buffer.stretches(first, last), self.ids, parts)
 
 
+class SliceTransaction(NamedTuple):
+    """A transaction with events in a slice."""
+
+    event: int  #: index of its first event in the slice
+    gtid: str  #: GTID as MySQL writes it
+    server_id: int  #: server that first ran the transaction
+    thread: int | None  #: id of the connection; None if the log does not have it
+    ts_us: int  #: original commit time, in µs since 1970
+    file: str  #: binlog file of its events
+    pos: int  #: position of its GTID event, in 64 bits
+
+
+def transactions_of(one: Slice) -> list[SliceTransaction]:
+    """Return the transactions of a slice."""
+    owned = one.transactions
+    return [
+        SliceTransaction(event, gtid, server, None if thread < 0 else thread, ts_us, owned.files[file], pos)
+        for gtid, (event, file, (_, _, server, thread, ts_us, pos)) in zip(
+            owned.gtids(), owned.records.tolist(), strict=True
+        )
+    ]
+
+
+def contents_of(slices: Iterable[Slice]) -> list[tuple[bytes, list[int], list[int], list[SliceTransaction]]]:
+    """Return everything in the slices as values that can be compared."""
+    return [(one.payload, one.offsets.tolist(), one.positions.tolist(), transactions_of(one)) for one in slices]
+
+
 def rows_of(slices: Iterable[Slice]) -> list[tuple[str, int, bytes, bytes]]:
     """Return GTID, position, body of the table map, and body of each rows event.
 
@@ -94,7 +123,7 @@ def rows_of(slices: Iterable[Slice]) -> list[tuple[str, int, bytes, bytes]]:
         assert int(one.offsets[-1]) == len(one.payload)
         assert len(one.offsets) == len(one) + 1
         ids, is_rows = one.table_ids().tolist(), one.is_rows.tolist()
-        named = list(one.transactions)
+        named = transactions_of(one)
         owners = one.transaction_of(np.arange(len(one))).tolist()
         maps: dict[int, bytes] = {}
         for nth in range(len(one)):

@@ -18,7 +18,7 @@ from incsnap.snapshot.window import ChunkResult, Window, read_elsewhere, release
 from incsnap.tables import TableId
 from tests.support import binlog_bytes as made
 from tests.support.binlog_bytes import BEGIN, WRITE, XID, Binlog
-from tests.support.stream_in_memory import START, Stream, rows_of
+from tests.support.stream_in_memory import START, Stream, contents_of, rows_of
 
 SID = str(made.SID)
 T = (kinds.TABLE_MAP, made.map_body(80, "t"))
@@ -111,7 +111,7 @@ def test_a_transaction_half_handed_out_is_not_continued_on_another_server() -> N
     known = stream.slices(ON_A, inside)
     with pytest.raises(OffsetError, match="delivered in part"):
         stream.connect(server_uuid="b")
-    assert stream.slices(ON_A, inside) == known
+    assert contents_of(stream.slices(ON_A, inside)) == contents_of(known)
     stream.buffer.forget(inside)
     for again in (stream, Stream(inside)):
         with pytest.raises(OffsetError, match="delivered in part"):

@@ -20,7 +20,7 @@ from incsnap.gtid import GtidSet
 from incsnap.tables import TableId
 from tests.support import binlog_bytes as made
 from tests.support.binlog_bytes import BEGIN, UPDATE, WRITE, XID, Binlog
-from tests.support.stream_in_memory import START, Stream, rows_of
+from tests.support.stream_in_memory import START, Stream, rows_of, transactions_of
 
 MB = 1 << 20
 SID = str(made.SID)
@@ -49,7 +49,7 @@ def test_only_included_tables_are_kept_and_every_transaction_counts() -> None:
     assert contents_of_cut.last_ts_us == made.TS * 1_000_000 + 2
     [one] = stream.slices(START, end)
     assert one.kinds.tolist() == [kinds.TABLE_MAP, WRITE, UPDATE]
-    [transaction] = one.transactions
+    [transaction] = transactions_of(one)
     assert transaction.gtid == f"{SID}:1"
     assert (transaction.server_id, transaction.thread, transaction.pos) == (7, 12, 4)
     assert contents(stream, end) == [b"yes", b"change"]
@@ -64,7 +64,7 @@ def test_tagged_compressed_and_checksum_free_transactions_are_read() -> None:
     end, _ = stream.cut(START)
     assert contents(stream, end) == [b"tagged", b"inside", b"inside too", b"stored"]
     assert str(end.delivered) == f"{SID}:1-2:app:1"
-    names = [transaction.gtid for transaction in stream.slices(START, end)[0].transactions]
+    names = [transaction.gtid for transaction in transactions_of(stream.slices(START, end)[0])]
     assert names == [f"{SID}:app:1", f"{SID}:1", f"{SID}:2"]
     payload_at = {pos for name, pos, _, _ in rows_of(stream.slices(START, end)) if name == f"{SID}:1"}
     assert len(payload_at) == 1
@@ -85,7 +85,7 @@ def test_a_transaction_has_the_time_of_its_first_commit(gtid: bytes, ts_us: int)
     stream = Stream().feed(log.dump(GtidSet()))
     [one] = stream.slices(START, stream.cut(START)[0])
 
-    assert [(each.gtid, each.ts_us) for each in one.transactions] == [(f"{SID}:1", ts_us)]
+    assert [(each.gtid, each.ts_us) for each in transactions_of(one)] == [(f"{SID}:1", ts_us)]
 
 
 def test_positions_are_64_bits_wide() -> None:
@@ -99,7 +99,7 @@ def test_positions_are_64_bits_wide() -> None:
     stream.feed([packets for entry in log.entries if isinstance(entry, made.Logged) for packets in entry.packets])
     end, _ = stream.cut(start)
     assert end.pos == log.pos
-    positions = [transaction.pos for transaction in stream.slices(start, end)[0].transactions]
+    positions = [transaction.pos for transaction in transactions_of(stream.slices(start, end)[0])]
     assert positions == [entry.begin for entry in log.entries if isinstance(entry, made.Logged)]
     assert positions[-1] > 1 << 32
 
@@ -372,7 +372,7 @@ def test_a_large_transaction_is_cut_inside_with_its_maps_repeated() -> None:
     assert batches == [[b"1" * 100], [b"2" * 100], [b"3" * 100], [b"4"]]
     for one in stream.slices(ends[1], ends[2]):
         assert one.kinds.tolist() == [kinds.TABLE_MAP, WRITE]
-        assert [transaction.event for transaction in one.transactions] == [0]
+        assert [transaction.event for transaction in transactions_of(one)] == [0]
     assert [end.pos for end in ends] == sorted(end.pos for end in ends)
 
 

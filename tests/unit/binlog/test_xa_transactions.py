@@ -18,7 +18,7 @@ from incsnap.tables import TableId
 from tests.support import binlog_bytes as made
 from tests.support.binlog_bytes import BEGIN, WRITE, XID, Binlog, Logged, xa, xa_prepare
 from tests.support.parts_in_memory import Parts
-from tests.support.stream_in_memory import START, Stream, of_shop, rows_of
+from tests.support.stream_in_memory import START, Stream, of_shop, rows_of, transactions_of
 
 SID = str(made.SID)
 T = (kinds.TABLE_MAP, made.map_body(80, "t"))
@@ -50,7 +50,7 @@ def test_rows_come_with_xa_commit_as_one_transaction_each_with_its_own_place() -
 
     assert sent(stream, end) == [("2", b"between"), ("3", b"held"), ("3", b"too")]
     assert str(end.delivered) == f"{SID}:1-3"
-    [_, transaction] = stream.slices(START, end)[0].transactions
+    [_, transaction] = transactions_of(stream.slices(START, end)[0])
     assert (transaction.pos, transaction.ts_us, transaction.thread) == (commit.begin, made.TS * 1_000_000 + 3, 12)
     places = [pos for gtid, pos, _, _ in rows_of(stream.slices(START, end)) if gtid.endswith(":3")]
     assert places == [prepared.begin + sum(len(packets) - 5 for packets in prepared.packets[:nth]) for nth in (3, 4)]
