@@ -55,7 +55,7 @@ class PreparedTransactions:
         self._captured = captured
         self._only = only
         self._bound = memory_bytes
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._transactions = {
             each.xid: XaTransaction(
                 each.xid, each.gtid, each.file, [XaPart(None, name) for name in each.parts], each.captured
@@ -123,12 +123,6 @@ class PreparedTransactions:
             self._replace(transaction)
             return transaction
 
-    def commit_open(self) -> XaTransaction:
-        """Commit the transaction that was begun, by XA COMMIT ... ONE PHASE, and return it. It was never prepared."""
-        transaction = self.prepare()
-        self.finish(transaction)
-        return transaction
-
     def of(self, xid: str, gtid: str, place: str) -> XaTransaction:
         """Return the transaction that XA COMMIT makes visible. Raise NotPrepared if its XA PREPARE was not read."""
         transaction = self._transactions.get(xid)
@@ -141,15 +135,12 @@ class PreparedTransactions:
     def adopt(self, transaction: XaTransaction) -> None:
         """Hold a transaction that was prepared before the stream's beginning."""
         with self._lock:
-            self._adopt(transaction)
-
-    def _adopt(self, transaction: XaTransaction) -> None:
-        if transaction.xid in self._sought:
-            self._sought.discard(transaction.xid)
-            self._taken[transaction.xid] = transaction
-        self._replace(transaction)
-        self._memory += transaction.memory
-        self._make_room()
+            if transaction.xid in self._sought:
+                self._sought.discard(transaction.xid)
+                self._taken[transaction.xid] = transaction
+            self._replace(transaction)
+            self._memory += transaction.memory
+            self._make_room()
 
     def _replace(self, transaction: XaTransaction) -> None:
         """Hold `transaction`, whose memory is counted already, in place of an earlier one of its name."""
@@ -199,7 +190,7 @@ class PreparedTransactions:
         """
         with self._lock:
             if transaction.xid in self._sought:
-                self._adopt(transaction)
+                self.adopt(transaction)
             elif self._store is not None and transaction.names:
                 self._store.drop(transaction.names)
 
@@ -219,8 +210,7 @@ class PreparedTransactions:
         with self._lock:
             transaction = self._transactions.get(prepared.xid)
             if transaction is not None and transaction.gtid == prepared.gtid:
-                del self._transactions[prepared.xid]
-                self._memory -= transaction.memory
+                self.finish(transaction)
 
     def keep(self, chosen: Sequence[XaTransaction]) -> list[PreparedXa]:
         """Put the events of `chosen` into the store, and return an entry for the offset for each transaction.
@@ -228,9 +218,7 @@ class PreparedTransactions:
         The planner calls this before it writes the offset. The events stay in memory too, within the bound.
         """
         with self._lock:
-            for transaction in chosen:
-                transaction.join_parts()
-            self._put([part for transaction in chosen for part in transaction.parts if not part.name])
+            self._put(chosen)
             return [
                 PreparedXa(transaction.xid, transaction.gtid, transaction.file, transaction.names, transaction.captured)
                 for transaction in chosen
@@ -245,13 +233,16 @@ class PreparedTransactions:
             largest = max(candidates, key=lambda transaction: transaction.memory)
             if not largest.memory:
                 return
-            largest.join_parts()
-            self._put([part for part in largest.parts if not part.name])
+            self._put([largest])
             self._memory -= largest.memory
             for part in largest.parts:
                 part.events = None
 
-    def _put(self, parts: list[XaPart]) -> None:
+    def _put(self, chosen: Sequence[XaTransaction]) -> None:
+        """Put the events of `chosen` that are only in memory into the store."""
+        for transaction in chosen:
+            transaction.join_parts()
+        parts = [part for transaction in chosen for part in transaction.parts if not part.name]
         content = [part.events for part in parts if part.events is not None]
         if content:
             for part, name in zip(parts, self._stored().put(content), strict=True):

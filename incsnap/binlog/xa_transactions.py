@@ -47,7 +47,7 @@ class XaTransactions:
         verb, xid = statement
         gtid = self._state.name_of(opened)
         if verb in ("START", "BEGIN"):
-            self._state.xa_begins(xid)
+            opened.begun, opened.xid = True, xid
             self._prepared.begin(xid, gtid, self._state.place.file)
         elif verb == "COMMIT":
             transaction = self._prepared.of(xid, gtid, where)
@@ -78,7 +78,8 @@ class XaTransactions:
         if opened is None or not opened.xid:
             raise BinlogError(f"{self._state.place.named(at)}: an XA transaction ends without a beginning")
         if is_one_phase(body):
-            transaction = self._prepared.commit_open()
+            transaction = self._prepared.prepare()
+            self._prepared.finish(transaction)  # it was never prepared
             yield from self._rows(transaction, at)
             yield self._end(transaction, prepared=False)
         else:
