@@ -17,6 +17,7 @@ from incsnap.binlog.protocol import control_events as kinds
 from incsnap.binlog.protocol.frames import Block, Longs, gather
 from incsnap.binlog.protocol.long_event import Bytes, checksum
 from incsnap.binlog.segments import NO_TABLE, TRANSACTION, IdTable, TransactionArray
+from incsnap.errors import BinlogError
 
 #: Classes of events. OTHER: not part of a run. SILENT: without effect. MAP: TABLE_MAP. ROWS: a rows event. BEGIN: the
 #: statement BEGIN. FINISH: XID or the statement COMMIT. GTID: the beginning of a transaction.
@@ -34,6 +35,10 @@ _CLASS[kinds.TABLE_MAP] = MAP
 _CLASS[list(kinds.ROWS)] = ROWS
 _CLASS[kinds.XID] = FINISH
 _CLASS[[kinds.GTID, kinds.GTID_TAGGED]] = GTID
+
+#: The table numbers of a dump that has brought no table map. This id is that of a rows event without rows, which old
+#: servers write at the end of a statement.
+NO_TABLE_IDS: Final = {0xFFFFFF: -1}
 
 _48_BITS: Final = (1 << 48) - 1
 _55_BITS: Final = (1 << 55) - 1
@@ -102,10 +107,6 @@ class Events:
         """Return the event's body, without header and checksum."""
         return self.data[self.starts[event] + kinds.HEADER : self.ends[event]]
 
-    def body_view(self, event: int) -> memoryview:
-        """Return the event's body without a copy."""
-        return memoryview(self.data)[self.starts[event] + kinds.HEADER : self.ends[event]]
-
     def table_ids(self, events: Longs) -> list[int]:
         """Return the table id of each of these map and rows events."""
         ids: list[int] = (self.head["table"][events] & _48_BITS).tolist()
@@ -172,6 +173,37 @@ def damaged(block: Block, events: Events) -> Longs:
     return np.flatnonzero(bad)
 
 
+def table_numbers(events: Events, known: dict[int, int], ids: IdTable, file: str) -> tuple[npt.NDArray[np.int32], int]:
+    """Return the number (`IdTable.table`) of each event's table, and for how many events the numbers are valid.
+
+    `known` has the number of each table id that table maps have named so far, and gets the ids of these events. A
+    server gives a table a new id whenever it opens the table again. An event gets -1 if its table is excluded, or if it
+    is no table map or rows event. The numbers are valid up to the first table map that gives a known id to another
+    table: call again with the events from there on. Raise BinlogError, with `file`, if no table map for the id of a
+    rows event was read.
+    """
+    table = np.full(len(events), -1, np.int32)
+    maps = np.flatnonzero(events.classes == MAP)
+    count = len(events)
+    if len(maps):
+        data, decide = events.data, ids.table
+        places = zip((events.starts[maps] + 25).tolist(), events.ends[maps].tolist(), strict=True)
+        numbers = [decide(data[begin:end]) for begin, end in places]
+        for nth, (table_id, number) in enumerate(zip(events.table_ids(maps), numbers, strict=True)):
+            if known.get(table_id, number) != number and maps[nth] > 0:
+                count = int(maps[nth])
+                maps, numbers = maps[:nth], numbers[:nth]
+                break
+            known[table_id] = number
+        table[maps] = numbers
+    rows = np.flatnonzero(events.classes[:count] == ROWS)
+    try:
+        table[rows] = [known[table_id] for table_id in events.table_ids(rows)]
+    except KeyError as unknown:
+        raise BinlogError(f"{file}: rows of table id {unknown} without a table map") from None
+    return table, count
+
+
 def with_texts(run: Events, table: npt.NDArray[np.int32]) -> Longs:
     """Return the indexes of the events to keep: those of included tables, and the texts of their statements.
 
@@ -206,9 +238,8 @@ def read_gtids(events: Events, at: Longs, pos: Longs, ids: IdTable) -> Transacti
     named["ts_us"] = np.where(dated, ts_us, head["ts"].astype(np.int64) * 1_000_000)
     source = np.full(len(at), -1, np.int32)
     for tagged in np.flatnonzero(head["kind"] == kinds.GTID_TAGGED).tolist():
-        gtid = kinds.read_tagged_gtid(events.body(int(at[tagged])))
-        source[tagged] = ids.source(gtid.source)
-        named["number"][tagged], named["ts_us"][tagged] = gtid.number, gtid.ts_us
+        name, named["number"][tagged], named["ts_us"][tagged] = kinds.read_tagged_gtid(events.body(int(at[tagged])))
+        source[tagged] = ids.source(name)
     high, low = fields["high"], fields["low"]
     while len(unknown := np.flatnonzero(source < 0)):  # one round for each server uuid: there are few
         same = (high == high[unknown[0]]) & (low == low[unknown[0]]) & (source < 0)

@@ -23,7 +23,7 @@ Transaction 42 has a fragment without events (`first[1] == first[2]`): its GTID 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -76,23 +76,29 @@ class Map(NamedTuple):
         return self.event[4] == ROWS_QUERY
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+_ZERO = np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Segment:
-    """The kept events of one stretch of the stream, as columns."""
+    """The kept events of one stretch of the stream, as columns. By default it has one fragment and no event."""
 
     #: Binlog file of all events of the segment: a transaction never spans two files.
     file: str
-    payload: bytes  #: the kept events, joined: header and body of each, without checksum
+    payload: bytes = b""  #: the kept events, joined: header and body of each, without checksum
     #: Kept event i is `payload[offsets[i]:offsets[i + 1]]`.
-    offsets: Longs
-    positions: Longs  #: position of each kept event in `file`
-    kinds: npt.NDArray[np.uint8]  #: event type of each kept event
-    tables: npt.NDArray[np.int32]  #: number of each kept event's table in `IdTable.tables`; NO_TABLE for a text
+    offsets: Longs = field(default_factory=lambda: _ZERO)
+    #: position of each kept event in `file`
+    positions: Longs = field(default_factory=lambda: _ZERO[1:])
+    #: event type of each kept event
+    kinds: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    #: number of each kept event's table in `IdTable.tables`; NO_TABLE for a text
+    tables: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     #: Rows events of the segment before kept event i; one more element than events.
-    rows_before: Longs
+    rows_before: Longs = field(default_factory=lambda: _ZERO)
 
     #: Fragment j has the kept events `first[j]` to `first[j + 1]`, and belongs to `transactions[j]`.
-    first: Longs
+    first: Longs = field(default_factory=lambda: np.zeros(2, np.int64))
     transactions: TransactionArray  #: transaction of each fragment
 
     #: Whether the first fragment continues a transaction of the segment before.
@@ -103,7 +109,7 @@ class Segment:
     #: Table maps of the continued transaction that its further rows events may refer to.
     maps: tuple[Map, ...]
     #: (fragment, statement) for each statement that changed tables.
-    changes: tuple[tuple[int, SchemaChange], ...]
+    changes: tuple[tuple[int, SchemaChange], ...] = ()
     #: XA PREPARE, XA COMMIT or XA ROLLBACK at the end of the segment, which is then the end of one transaction.
     marks: tuple[XaMark, ...] = ()
     #: File and position of the XA COMMIT that makes the events visible. Then `file` and `positions` are those of XA

@@ -72,6 +72,7 @@ class StreamReader:
         beginning of each file, with the GTIDs of all earlier files.
         """
         self._state = TransactionBuilder(start, ids, queries=options.queries)
+        self.place = self._state.place
         self._xa = XaTransactions(self._state, prepared or PreparedTransactions())
         self._damaged = damaged
         self._concerns = options.concerns
@@ -83,16 +84,11 @@ class StreamReader:
     @property
     def position(self) -> BinlogPosition:
         """Return the binlog position up to which the stream was read."""
-        return self._state.place.position
+        return self.place.position
 
     def begun(self, at: BinlogPosition) -> int:
         """Return when the server began the file of `at` (see `ReadingPlace.begun`)."""
-        return self._state.place.begun(at)
-
-    @property
-    def server_uuid(self) -> str:
-        """Return the name of the binlog (see `events.begun_anew`); "" if it is not known yet."""
-        return self._state.place.server_uuid
+        return self.place.begun(at)
 
     def stream_begins(self, *, checksum: bool, server_uuid: str = "") -> None:
         """Begin to read a new connection.
@@ -113,10 +109,8 @@ class StreamReader:
             while len(rest.starts):
                 rest = yield from self._through_format(rest)
         except _UNREADABLE as error:
-            raise BinlogError(
-                f"{self._state.place}: an event at or after this position is damaged: {error!r}"
-            ) from error
-        self._state.place.advance()
+            raise BinlogError(f"{self.place}: an event at or after this position is damaged: {error!r}") from error
+        self.place.advance()
 
     def _through_format(self, block: Block) -> Generator[Segment, None, Block]:
         """Yield the segments of a block up to a format description, which says whether checksums follow.
@@ -145,7 +139,7 @@ class StreamReader:
             yield from self._state.add_run(events)
 
     def _leave_out_damaged(self, block: Block, events: Events) -> None:
-        place = self._state.place
+        place = self.place
         for event in event_classes.damaged(block, events).tolist():
             pos = int(events.between(0, event).end_positions(place.pos)[-1]) if event else place.pos
             what = f"{place.named(pos)}: the event there is damaged: its length or checksum is wrong"
@@ -170,9 +164,9 @@ class StreamReader:
             self._heartbeat(kind, events, odd)
             return
         if kind == kinds.ROTATE:
-            state.place.file_begins(*kinds.read_rotate(events.body(odd)))
+            self.place.file_begins(*kinds.read_rotate(events.body(odd)))
             return
-        at = end = state.place.pos
+        at = end = self.place.pos
         # The server invents some events for this dump. They have no position in the file, and their end is 0.
         if events.at is not None or events.head["end"][odd]:
             [at], end = events.between(odd, odd + 1).positions(end)
@@ -190,13 +184,13 @@ class StreamReader:
         elif kind == kinds.FORMAT_DESCRIPTION:
             whole = events.data[events.starts[odd] : events.ends[odd] + state.checksum]
             state.format_begins(checksum=kinds.has_checksum(whole))
-            state.place.note_begun(kinds.time_of(whole))
+            self.place.note_begun(kinds.time_of(whole))
         else:
             self._refuse(kind, int.from_bytes(events.data[events.starts[odd] + 17 : events.starts[odd] + 19], "little"))
-        state.place.move_to(end)
+        self.place.move_to(end)
 
     def _heartbeat(self, kind: int, events: Events, odd: int) -> None:
-        place = self._state.place
+        place = self.place
         if kind == kinds.HEARTBEAT_V2:
             file, pos = kinds.read_heartbeat(events.body(odd))
         else:
@@ -209,11 +203,12 @@ class StreamReader:
     def _query(self, events: Events, odd: int, at: int) -> Iterator[Segment]:
         state = self._state
         query = read_query(events.body(odd), self._charsets)
-        opened = state.statement_comes(query.thread)
+        opened = state.open
         if opened is None:
             raise BinlogError(
-                f"{state.place.named(at)}: the statement {shorten(query.sql)!r} has no GTID", "Set gtid_mode=ON."
+                f"{self.place.named(at)}: the statement {shorten(query.sql)!r} has no GTID", "Set gtid_mode=ON."
             )
+        opened.row["thread"] = query.thread
         verb = first_word(query.sql)
         if verb == "XA":
             yield from self._xa.statement(query.sql, at)
@@ -222,9 +217,9 @@ class StreamReader:
         if not opened.begun:
             yield state.fragment_without_events(ends=True, change=change)
         elif verb == "ROLLBACK":
-            refuse_undone_rows(opened, query.sql, f"{state.place.named(at)} ({state.name_of(opened)})")
+            refuse_undone_rows(opened, query.sql, f"{self.place.named(at)} ({state.name_of(opened)})")
             if len(query.sql.split(None, 2)) == 1:
-                yield from self._finish(at)
+                yield state.fragment_without_events(ends=True)
         elif verb == "SAVEPOINT":
             note_savepoint(opened, query.sql)
         elif verb in ROW_STATEMENTS:
@@ -252,7 +247,7 @@ class StreamReader:
         # As in Debezium, a statement that is a whole transaction has no thread.
         thread = query.thread if opened.begun else None
         server = int(events.head["server"][odd])
-        origin = Origin(state.name_of(opened), state.place.file, at, opened.ts_us, server, thread)
+        origin = Origin(state.name_of(opened), self.place.file, at, opened.ts_us, server, thread)
         return replace(change, origin=origin, has_xid=query.has_xid, in_transaction=opened.begun)
 
     def _left_out(self, database: str, at: int) -> None:
@@ -265,28 +260,24 @@ class StreamReader:
             _log.warning(
                 "%s: a change by a session in %s was logged as a statement and is left out; every session must keep"
                 " binlog_format=ROW",
-                self._state.place.named(at),
+                self.place.named(at),
                 f"database {database!r}" if database else "no database",
             )
-
-    def _finish(self, at: int) -> Iterator[Segment]:
-        if self._state.open is None:
-            raise BinlogError(f"{self._state.place.named(at)}: a transaction ends without a beginning")
-        yield self._state.fragment_without_events(ends=True)
 
     def _payload(self, events: Events, odd: int, at: int) -> Iterator[Segment]:
         """Inflate a compressed transaction block by block, and yield the segments of its events."""
 
         def inflated() -> Iterator[bytes]:
-            for block in kinds.read_payload(events.body_view(odd)):
+            body = memoryview(events.data)[events.starts[odd] + kinds.HEADER : events.ends[odd]]
+            for block in kinds.read_payload(body):
                 let_go(events.data)
                 yield block
 
-        for block in inflated_blocks(inflated(), self._state.place.named(at)):
+        for block in inflated_blocks(inflated(), self.place.named(at)):
             yield from self._events(replace(classify(block, 0), at=np.full(len(block.starts), at)))
 
     def _refuse(self, kind: int, flags: int) -> None:
-        where = str(self._state.place)
+        where = str(self.place)
         if kind == kinds.ANONYMOUS_GTID:
             raise BinlogError(
                 f"{where}: a transaction without GTID", "Set gtid_mode=ON (and enforce_gtid_consistency=ON)."

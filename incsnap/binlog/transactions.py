@@ -34,11 +34,9 @@ from incsnap.binlog.protocol.control_events import CHECKSUM, gtid_text
 from incsnap.binlog.protocol.frames import Longs
 from incsnap.binlog.reading_place import ReadingPlace
 from incsnap.binlog.segments import IdTable, Map, Segment, TransactionArray, note_maps
-from incsnap.binlog.table_ids import TableIds
 from incsnap.errors import BinlogError, OffsetError
 from incsnap.events import SchemaChange, StreamPosition
 
-_NOTHING = np.zeros(0, np.int64)
 _ZERO = np.zeros(1, np.int64)
 
 
@@ -79,21 +77,13 @@ class TransactionBuilder:
         self.place = ReadingPlace(start)
         #: Whether to keep the texts (ROWS_QUERY events) of statements that change included tables.
         self._queries = queries
-        self._checksum = 0
-        self._open: OpenTransaction | None = None
-        self._table_ids = TableIds(ids)
+        #: Bytes of the checksum after each event: 4 or 0.
+        self.checksum = 0
+        self.open: OpenTransaction | None = None
+        #: Table id -> number of the table, from the table maps read so far.
+        self._numbers = event_classes.NO_TABLE_IDS.copy()
         #: GTID of the transaction that must come first in a dump, and how many of its rows events were read already.
         self._resume: tuple[str, int] | None = (start.open_gtid, start.events_done) if start.open_gtid else None
-
-    @property
-    def checksum(self) -> int:
-        """Return the bytes of the checksum after each event: 4 or 0."""
-        return self._checksum
-
-    @property
-    def open(self) -> OpenTransaction | None:
-        """Return the open transaction, or None."""
-        return self._open
 
     def name_of(self, opened: OpenTransaction) -> str:
         """Return the GTID of the transaction as MySQL writes it."""
@@ -109,31 +99,20 @@ class TransactionBuilder:
         """
         # another server divides it into other events
         if server_uuid != self.place.server_uuid and self.place.server_uuid:
-            self._open = self._resume = None
+            self.open = self._resume = None
         self.place.server_begins(server_uuid)
         self.format_begins(checksum=checksum)
-        if self._open is not None:
-            self._resume = (self.name_of(self._open), self._open.rows_done)
-            self._open = None
+        if self.open is not None:
+            self._resume = (self.name_of(self.open), self.open.rows_done)
+            self.open = None
 
     def format_begins(self, *, checksum: bool) -> None:
         """Begin a file, or the log of a server that was restarted.
 
         A restarted server counts table ids from one again.
         """
-        self._checksum = CHECKSUM if checksum else 0
-        self._table_ids.forget()
-
-    def statement_comes(self, thread: int) -> OpenTransaction | None:
-        """Note that `thread` runs a statement. Return the open transaction, which the statement belongs to, or None."""
-        if self._open is not None:
-            self._open.row["thread"] = thread
-        return self._open
-
-    def xa_begins(self, xid: str) -> None:
-        """Note an XA START in the open transaction."""
-        assert self._open is not None
-        self._open.begun, self._open.xid = True, xid
+        self.checksum = CHECKSUM if checksum else 0
+        self._numbers = event_classes.NO_TABLE_IDS.copy()
 
     # -- runs of ordinary events -------------------------------------------------------------------------------------
 
@@ -150,7 +129,7 @@ class TransactionBuilder:
         Yield for each part: its events, the number of each event's table, and the position of each event.
         """
         while len(events):
-            table, count = self._table_ids.tables(events, self.place.file)
+            table, count = event_classes.table_numbers(events, self._numbers, self.ids, self.place.file)
             run = events.between(0, count)
             begin_at, end = run.positions(self.place.pos)
             self.place.move_to(end)
@@ -166,7 +145,7 @@ class TransactionBuilder:
         begins = np.flatnonzero(run.classes == event_classes.GTID)
         finishes = np.flatnonzero(run.classes == event_classes.FINISH)
         transactions = read_gtids(run, begins, begin_at[begins], self.ids)
-        opened, starts = self._open, begins
+        opened, starts = self.open, begins
         if opened is not None:
             starts = np.concatenate((_ZERO, begins))
             transactions = np.concatenate((opened.row, transactions))
@@ -197,7 +176,6 @@ class TransactionBuilder:
             rows_done=opened.rows_done if opened is not None else 0,
             open=len(finishes) < fragments,
             maps=tuple(opened.maps.values()) if opened is not None else (),
-            changes=(),
             server_uuid=self.place.server_uuid,
         )
         begun = bool(len(statements)) and bool(statements[-1] >= starts[-1])
@@ -255,7 +233,7 @@ class TransactionBuilder:
 
     def _remember(self, segment: Segment, opened: OpenTransaction | None, begun: bool) -> None:
         if not segment.open:
-            self._open = None
+            self.open = None
             return
         last, events = segment.fragments - 1, len(segment.kinds)
         row = segment.transactions[last:].copy()  # a copy, because a segment is never changed
@@ -265,7 +243,7 @@ class TransactionBuilder:
         opened.maps = segment.maps_of_fragment(last, events)
         opened.rows_done = segment.rows_of_fragment_before(last, events)
         opened.begun = opened.begun or begun
-        self._open = opened
+        self.open = opened
 
     # -- single events -----------------------------------------------------------------------------------------------
 
@@ -275,19 +253,12 @@ class TransactionBuilder:
         The segment has one fragment without events. The open transaction continues, or ends if `ends`. `change` is the
         change of tables that a statement makes.
         """
-        opened = self._open
+        opened = self.open
         assert opened is not None
         if ends:
-            self._open = None
+            self.open = None
         return Segment(
             file=self.place.file,
-            payload=b"",
-            offsets=_ZERO,
-            positions=_NOTHING,
-            kinds=np.zeros(0, np.uint8),
-            tables=np.zeros(0, np.int32),
-            rows_before=_ZERO,
-            first=np.zeros(2, np.int64),
             transactions=opened.row.copy(),
             continues=True,
             rows_done=opened.rows_done,

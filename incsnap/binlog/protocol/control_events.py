@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import zstandard
@@ -53,27 +52,17 @@ CHECKSUM: Final = 4
 INFLATED_BLOCK: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Gtid:
-    """The name of a transaction, and its time."""
-
-    source: Source  #: server uuid and tag
-    number: int  #: number of the transaction at its source
-    ts_us: int  #: original commit time, in µs since 1970; 0: unknown
-
-    def __str__(self) -> str:
-        return gtid_text(self.source, self.number)
-
-
 def gtid_text(source: Source, number: int) -> str:
     """Return a GTID as MySQL writes it: `uuid:number` or `uuid:tag:number`."""
     sid, tag = source
     return f"{sid}:{tag}:{number}" if tag else f"{sid}:{number}"
 
 
-def read_tagged_gtid(body: bytes) -> Gtid:
-    """Read an event 0x2A (GTID_TAGGED). Raise BinlogError for an unknown format, or if uuid or number is missing.
+def read_tagged_gtid(body: bytes) -> tuple[Source, int, int]:
+    """Read an event 0x2A (GTID_TAGGED): return the transaction's source, its number there, and its original commit
+    time.
 
+    The time is in µs since 1970; 0: unknown. Raise BinlogError for an unknown format, or if uuid or number is missing.
     The format is that of MySQL's serialization library (libs/mysql/serialization/readme.md): version, size, the last
     field that must be known, then pairs of field number and value in rising order. Fields: 0 flags, 1 uuid (16
     numbers), 2 number, 3 tag, 4 and 5 logical clock, 6 immediate timestamp, 7 original timestamp. Field 7 is left out
@@ -85,7 +74,7 @@ def read_tagged_gtid(body: bytes) -> Gtid:
     size, at = _variable(body, at)
     end = min(size, len(body))
     _, at = _variable(body, at)
-    sid, number, tag, immediate, original = b"", 0, "", 0, 0
+    sid, tag, numbers = b"", "", dict[int, int]()
     while at < end:
         field, at = _variable(body, at)
         if field == 1:
@@ -98,19 +87,14 @@ def read_tagged_gtid(body: bytes) -> Gtid:
             length, at = _variable(body, at)
             tag = body[at : at + length].decode("ascii")
             at += length
-        elif field in (0, 2, 4, 5, 6, 7):
-            value, at = _variable(body, at)
-            if field == 2:
-                number = value >> 1  # the lowest bit is the sign, and this number is positive
-            elif field == 6:
-                immediate = value
-            elif field == 7:
-                original = value
+        elif field <= 7:
+            numbers[field], at = _variable(body, at)
         else:
             break  # no later field is needed
+    number = numbers.get(2, 0) >> 1  # the lowest bit is the sign, and this number is positive
     if len(sid) != 16 or not number:
         raise BinlogError("a tagged GTID event without uuid or number")
-    return Gtid((str(uuid.UUID(bytes=sid)), tag.lower()), number, original or immediate)
+    return (str(uuid.UUID(bytes=sid)), tag.lower()), number, numbers.get(7) or numbers.get(6, 0)
 
 
 def _variable(body: bytes, at: int) -> tuple[int, int]:
@@ -167,38 +151,31 @@ def has_checksum(event: bytes) -> bool:
 def read_heartbeat(body: bytes) -> tuple[str, int]:
     """Read an event 0x29 (HEARTBEAT_V2): return file and position.
 
-    The body has fields of type, length and value: 1 file, 2 position (64 bits, length-encoded), 0 end.
+    The fields of the body are: 1 file, 2 position (64 bits, length-encoded).
     """
-    file, pos, at = "", 0, 0
-    while at < len(body):
-        kind, at = length_encoded(body, at)
-        if kind == 0:
-            break
+    fields, _ = _fields(body)
+    return fields[1].decode("utf-8", "replace"), length_encoded(fields[2], 0)[0]
+
+
+def _fields(body: bytes | memoryview) -> tuple[dict[int, bytes], int]:
+    """Read fields of type, length and value up to type 0: return type -> value, and the place behind the fields."""
+    fields: dict[int, bytes] = {}
+    kind, at = length_encoded(body, 0)
+    while kind:
         length, at = length_encoded(body, at)
-        if kind == 1:
-            file = body[at : at + length].decode("utf-8", "replace")
-        elif kind == 2:
-            pos, _ = length_encoded(body, at)
-        at += length
-    return file, pos
+        fields[kind] = bytes(body[at : at + length])
+        kind, at = length_encoded(body, at + length)
+    return fields, at
 
 
 def read_payload(body: bytes | memoryview) -> Iterator[bytes]:
     """Read an event 0x28 (TRANSACTION_PAYLOAD): yield the events of a compressed transaction, in blocks of up to 1 MiB.
 
-    A block may end within an event. The body has fields of type, length and value: 1 size of the payload, 2 compression
-    (0 zstd, 255 none), 3 inflated size, 0 end. Raise BinlogError if the payload is damaged or its compression is
-    unknown.
+    A block may end within an event. The fields of the body are: 1 size of the payload, 2 compression (0 zstd, 255
+    none), 3 inflated size. Raise BinlogError if the payload is damaged or its compression is unknown.
     """
-    compression, at = 0, 0
-    while True:
-        kind, at = length_encoded(body, at)
-        if kind == 0:
-            break
-        length, at = length_encoded(body, at)
-        if kind == 2:
-            compression, _ = length_encoded(body, at)
-        at += length
+    fields, at = _fields(body)
+    compression, _ = length_encoded(fields.get(2, b"\0"), 0)
     if compression == 255:
         for place in range(at, len(body), INFLATED_BLOCK):
             yield bytes(body[place : place + INFLATED_BLOCK])
