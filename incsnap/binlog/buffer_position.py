@@ -43,7 +43,7 @@ class UnnamedRows:
     last: int  #: how many of the batch's statements come before the last of the rows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Contents:
     """A summary of the events between two places."""
 
@@ -56,8 +56,8 @@ class Contents:
     unnamed: tuple[UnnamedRows, ...] = ()  #: tables with rows without column names
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+@dataclass(frozen=True, kw_only=True)
+class Advance(Contents):
     """The next batch of the stream: everything between the given position and `end`.
 
     Once the tail has read rows without column names, each statement that may change a captured table ends the batch. So
@@ -66,15 +66,8 @@ class Advance:
     """
 
     end: StreamPosition  #: position of the batch's end
-    tables: frozenset[TableId]  #: included tables with rows events
-    changes: tuple[SchemaChange, ...]  #: statements that changed tables (DDL and TRUNCATE), in order
     signals: tuple[Slice, ...]  #: events of the signal table: one slice, or none
-    bytes: int  #: bytes of kept events
-    events: int  #: number of rows events of included tables
-    last_ts_us: int  #: original commit time of the last transaction, in µs since 1970; 0 if there is no transaction
     full: bool = False  #: the buffer holds more after `end` than the limits allow
-    marks: tuple[XaMark, ...] = ()  #: XA transactions that were prepared or ended, in order
-    unnamed: tuple[UnnamedRows, ...] = ()  #: tables with rows without column names
 
 
 @dataclass(frozen=True, slots=True)

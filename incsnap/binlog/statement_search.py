@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,55 +21,48 @@ from incsnap.events import SchemaChange, StreamPosition
 _HEARTBEAT_SECONDS = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class StatementSearch:
-    """A search for the statements after a position of the binlog."""
+def statements_behind(
+    connect: Callable[[], Any],
+    server_id: int,
+    options: CaptureOptions,
+    position: StreamPosition,
+    until: tuple[str, int],
+    closed: Callable[[], bool] = lambda: False,
+) -> tuple[SchemaChange, ...]:
+    """Return the statements from `position` on, at least up to the place `until` of the same binlog.
 
-    connect: Callable[[], Any]  #: opens a PyMySQL connection with REPLICATION SLAVE
-    server_id: int  #: server id of the tail, whose connection stays
-    options: CaptureOptions  #: options of the tail, which say which statements are needed
-    closed: Callable[[], bool] = lambda: False  #: whether to give up
-
-    def behind(self, position: StreamPosition, until: tuple[str, int]) -> tuple[SchemaChange, ...]:
-        """Return the statements from `position` on, at least up to the place `until` of the same binlog.
-
-        No row is kept, so the bound on memory does not matter. Raise ServerUnreachable, from ConnectionLost, if the
-        connection breaks.
-        """
-        try:
-            stream, source = open_stream(
-                partial(connect_beside, self.connect),
-                self.server_id,
-                position.delivered,
-                _HEARTBEAT_SECONDS,
-                position.at,
-                self.closed,
-                begun=position.begun,
-            )
-            with closing(stream):
-                if source.server_uuid != position.server_uuid:
-                    raise ConnectionLost(
-                        f"the binlog is now that of {source.server_uuid}, not of {position.server_uuid}"
-                    )
-                return tuple(self._read(stream.read, position, until, checksum=source.checksum))
-        except ConnectionLost as lost:
-            raise ServerUnreachable(
-                f"The search for statements after {position.file}:{position.pos} failed: {lost}"
-            ) from lost
-
-    def _read(
-        self, read: Callable[[], bytes], position: StreamPosition, until: tuple[str, int], *, checksum: bool
-    ) -> list[SchemaChange]:
-        ids, no_transactions = IdTable(lambda _: False), PreparedTransactions().sibling(())
-        start = StreamPosition(position.delivered, "", 0)
-        # Damaged rows are reported when they are decoded, not here.
-        reader = StreamReader(start, ids, "skip", replace(self.options, queries=False), no_transactions)
-        reader.stream_begins(checksum=checksum, server_uuid=position.server_uuid)
-        changes: list[SchemaChange] = []
-        for block in blocks_until(lambda: reader.position.reached(*until), read, self.closed):
-            for segment in reader.add(block):
-                changes += [change for _, change in segment.changes if not _is_before(change, position)]
-        return changes
+    `connect` opens a PyMySQL connection with REPLICATION SLAVE. `server_id` is that of the tail, whose connection
+    stays. `options` are those of the tail, which say which statements are needed. `closed` returns True to give up. No
+    row is kept, so the bound on memory does not matter. Raise ServerUnreachable, from ConnectionLost, if the connection
+    breaks.
+    """
+    ids, no_transactions = IdTable(lambda _: False), PreparedTransactions().sibling(())
+    start = StreamPosition(position.delivered, "", 0)
+    # Damaged rows are reported when they are decoded, not here.
+    reader = StreamReader(start, ids, "skip", replace(options, queries=False), no_transactions)
+    changes: list[SchemaChange] = []
+    try:
+        stream, source = open_stream(
+            partial(connect_beside, connect),
+            server_id,
+            position.delivered,
+            _HEARTBEAT_SECONDS,
+            position.at,
+            closed,
+            begun=position.begun,
+        )
+        with closing(stream):
+            if source.server_uuid != position.server_uuid:
+                raise ConnectionLost(f"the binlog is now that of {source.server_uuid}, not of {position.server_uuid}")
+            reader.stream_begins(checksum=source.checksum, server_uuid=position.server_uuid)
+            for block in blocks_until(lambda: reader.position.reached(*until), stream.read, closed):
+                for segment in reader.add(block):
+                    changes += [change for _, change in segment.changes if not _is_before(change, position)]
+    except ConnectionLost as lost:
+        raise ServerUnreachable(
+            f"The search for statements after {position.file}:{position.pos} failed: {lost}"
+        ) from lost
+    return tuple(changes)
 
 
 def _is_before(change: SchemaChange, position: StreamPosition) -> bool:

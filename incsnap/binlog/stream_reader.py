@@ -86,10 +86,6 @@ class StreamReader:
         """Return the binlog position up to which the stream was read."""
         return self.place.position
 
-    def begun(self, at: BinlogPosition) -> int:
-        """Return when the server began the file of `at` (see `ReadingPlace.begun`)."""
-        return self.place.begun(at)
-
     def stream_begins(self, *, checksum: bool, server_uuid: str = "") -> None:
         """Begin to read a new connection.
 

@@ -21,7 +21,7 @@ from incsnap.binlog.segments import IdTable
 from incsnap.binlog.shared_buffer import SharedBuffer
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.slicing import cut_slices
-from incsnap.binlog.statement_search import StatementSearch
+from incsnap.binlog.statement_search import statements_behind
 from incsnap.binlog.stream_reader import StreamReader
 from incsnap.binlog.tail_thread import TailThread
 from incsnap.errors import BinlogError
@@ -63,7 +63,7 @@ class Tail:
         self._buffer = Buffer(start, self._ids, options)
         self._shared = SharedBuffer(self._buffer, queue_bytes)
         closed = self._shared.is_closed
-        self._statements = StatementSearch(connect, server_id, options, closed)
+        self._statements_behind = partial(statements_behind, connect, server_id, options, closed=closed)
         self._thread = TailThread(
             self._shared,
             partial(StreamReader, start, self._ids, damaged, options, self.prepared),
@@ -135,8 +135,8 @@ class Tail:
     def condition(self) -> TailCondition:
         """Return the present state of the connection and the buffer."""
         with self._shared.changed:
-            thread = self._thread
-            return TailCondition(thread.is_connected, thread.reconnects, self._buffer.cost, self._shared.replaying)
+            disconnects = max(0, self._thread.connections - 1)
+            return TailCondition(self._thread.is_connected, disconnects, self._buffer.cost, self._shared.replaying)
 
     def wake(self) -> None:
         """End the wait in `advance`, or the next one, because the caller has other work."""
@@ -169,7 +169,7 @@ class Tail:
         changes = self.changes_behind(position, until, wait_seconds)
         if changes is None and self._shared.stalled:
             _log.info("Looking for statements from %s:%d to %s:%d", position.file, position.pos, *until)
-            return self._statements.behind(position, until)
+            return self._statements_behind(position, until)
         return changes
 
     def slices(self, start: StreamPosition, end: StreamPosition, parts: int, *, whole: bool = False) -> list[Slice]:
@@ -211,7 +211,7 @@ class Tail:
 
     def _dated(self, start: StreamPosition, end: StreamPosition) -> StreamPosition:
         """Return `end` with the time at which its file was begun."""
-        return end if end.at == start.at else replace(end, begun=self._thread.begun(end.at))
+        return end if end.at == start.at else replace(end, begun=self._thread.reader.place.begun(end.at))
 
     def _handed_out(self, end: StreamPosition, cut: Cut) -> Advance:
         """Return the batch up to `end`, and note in the buffer that it was handed out."""
@@ -224,15 +224,4 @@ class Tail:
         buffer.hand_out(cut.end)
         self._shared.woken = False
         self._shared.changed.notify_all()
-        size = contents.bytes, contents.events
-        return Advance(
-            end,
-            contents.tables,
-            contents.changes,
-            tuple(signals),
-            *size,
-            contents.last_ts_us,
-            cut.full,
-            contents.marks,
-            contents.unnamed,
-        )
+        return Advance(**vars(contents), end=end, signals=tuple(signals), full=cut.full)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pymysql.connections import Connection
 
-from incsnap.binlog.statement_search import StatementSearch
+from incsnap.binlog.statement_search import statements_behind
 from incsnap.config.settings import Settings
 from incsnap.errors import IncsnapError
 from incsnap.events import StreamPosition
@@ -40,7 +40,7 @@ def first_definitions(
         return ""
     at = StreamPosition(first.delivered, "", 0, server_uuid=watermarks.server_uuid(connection))
     options = capture_options(settings, tuple(sorted(charsets(connection).items())), follows=True)
-    search = StatementSearch(partial(dial, settings.mysql), settings.mysql.server_id, options)
+    search = partial(statements_behind, partial(dial, settings.mysql), settings.mysql.server_id, options)
     try:
         answer = ask_server(
             (),
@@ -49,7 +49,7 @@ def first_definitions(
             at,
             connection,
             WAIT_SECONDS,
-            lambda position, until, _: search.behind(position, until),
+            lambda position, until, _: search(position, until),
             same_server=True,
             everything=True,
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from incsnap.binlog.capture_options import CaptureOptions
-from incsnap.binlog.statement_search import StatementSearch
+from incsnap.binlog.statement_search import statements_behind
 from incsnap.errors import ServerUnreachable
 from incsnap.events import StreamPosition
 from lab.addresses import MySqlAddress
@@ -27,7 +27,7 @@ def play(mysql_address: MySqlAddress, database: str) -> Iterator[Play]:
 
 def statements_between(play: Play, start: StreamPosition, end: StreamPosition) -> list[str]:
     options = CaptureOptions(concerns=lambda change: change.database == play.database)
-    each = StatementSearch(play.connect, _SERVER_ID, options).behind(start, (end.file, end.pos))
+    each = statements_behind(play.connect, _SERVER_ID, options, start, (end.file, end.pos))
     return [change.sql for change in each]
 
 
