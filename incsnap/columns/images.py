@@ -60,12 +60,23 @@ class ImageLayout:
         self._bits = [(index >> 3, 1 << (index & 7), field.size, field.prefixed) for index, field in enumerate(fields)]
 
     @cached_property
-    def _steps(self) -> tuple[_Step, ...]:
+    def _steps(self) -> list[_Step]:
         """Return the steps.
 
         They are made only if whole columns are walked: 2 KB for eight columns, and 2 KB for each text.
         """
-        return tuple(_steps(self.fields))
+        steps = []
+        pending: list[int] = []
+        for index, field in enumerate(self.fields):
+            if field.prefixed:
+                present = 1 - (_ALL_BYTES >> (index & 7) & 1)
+                steps.append(_Step(_widths(self.fields, pending), field.size, index >> 3, present))
+                pending = []
+            else:
+                pending.append(index)
+        if pending:
+            steps.append(_Step(_widths(self.fields, pending), 0, 0, np.ones(256, np.int64)))
+        return steps
 
     def advance(self, packets: Packets, cursors: Positions) -> Positions:
         """Return the cursors behind the images that begin at `cursors`."""
@@ -213,21 +224,6 @@ def scan(packets: Packets, starts: Positions, ends: Positions, layout: ImageLayo
         start[first : first + len(images)] = images
     number = np.repeat(np.arange(len(starts), dtype=np.int32), per_event)
     return Images(start, number, per_event, np.unique(np.concatenate(damaged)))
-
-
-def _steps(fields: tuple[Field, ...]) -> list[_Step]:
-    steps = []
-    pending: list[int] = []
-    for index, field in enumerate(fields):
-        if field.prefixed:
-            present = 1 - (_ALL_BYTES >> (index & 7) & 1)
-            steps.append(_Step(_widths(fields, pending), field.size, index >> 3, present))
-            pending = []
-        else:
-            pending.append(index)
-    if pending:
-        steps.append(_Step(_widths(fields, pending), 0, 0, np.ones(256, np.int64)))
-    return steps
 
 
 def _widths(fields: tuple[Field, ...], indexes: list[int]) -> tuple[tuple[int, Positions], ...]:

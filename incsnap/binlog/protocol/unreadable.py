@@ -65,14 +65,8 @@ class Failures:
         BinlogError if `mode` is `fail`. The caller takes the events out.
         """
         listed = list(events)
-        for nth, event in enumerate(listed):
-            message = f"{self.where(event)}: {self.table}: the rows event {what}"
-            if mode == "fail":
-                raise BinlogError(message, hint)
-            if mode == "warn" and nth < _MOST_WARNINGS:
-                _log.warning("%s; it is left out", message)
-        if mode == "warn" and len(listed) > _MOST_WARNINGS:
-            _log.warning("%s: %d further events like that are left out", self.table, len(listed) - _MOST_WARNINGS)
+        messages = [f"{self.where(event)}: {self.table}: the rows event {what}" for event in listed]
+        _report(mode, messages, "it is left out", f"{self.table}", "events like that are left out", hint)
         self.dropped += listed
 
     def null(self, column: Column, bad: list[tuple[int, Exception]]) -> None:
@@ -83,22 +77,29 @@ class Failures:
         records. The caller writes the nulls.
         """
         mode = self.handling.converting
-        for nth, (event, error) in enumerate(bad):
-            what = f"column {column.name} ({column.type}) holds a damaged value: {error}"
-            message = f"{self.where(event)}: {self.table}: {what}"
-            if mode == "fail":
-                raise BinlogError(message)
-            if not column.nullable:
-                raise BinlogError(
-                    f"{message}; it is NOT NULL, so null cannot be sent in its place",
-                    "Leave the column out with column.exclude.list, or the event with a new checkpoint.location.",
-                )
-            if mode == "warn" and nth < _MOST_WARNINGS:
-                _log.warning("%s; null is sent in its place", message)
-        if mode == "warn" and len(bad) > _MOST_WARNINGS:
-            _log.warning(
-                "%s: column %s: %d further values are null", self.table, column.name, len(bad) - _MOST_WARNINGS
+        what = f"{self.table}: column {column.name} ({column.type}) holds a damaged value"
+        messages = [f"{self.where(event)}: {what}: {error}" for event, error in bad]
+        if mode != "fail" and not column.nullable:
+            raise BinlogError(
+                f"{messages[0]}; it is NOT NULL, so null cannot be sent in its place",
+                "Leave the column out with column.exclude.list, or the event with a new checkpoint.location.",
             )
+        _report(mode, messages, "null is sent in its place", f"{self.table}: column {column.name}", "values are null")
+
+
+def _report(mode: str, messages: list[str], effect: str, subject: str, rest: str, hint: str | None = None) -> None:
+    """Raise BinlogError for the first message, with `hint`, if `mode` is `fail`.
+
+    If `mode` is `warn`, log the first messages with their `effect`, and one line for the others: how many further ones
+    of `subject` there are, and what becomes of them (`rest`).
+    """
+    if mode == "fail" and messages:
+        raise BinlogError(messages[0], hint)
+    if mode == "warn":
+        for message in messages[:_MOST_WARNINGS]:
+            _log.warning("%s; %s", message, effect)
+        if len(messages) > _MOST_WARNINGS:
+            _log.warning("%s: %d further %s", subject, len(messages) - _MOST_WARNINGS, rest)
 
 
 def decode_values(
