@@ -6,15 +6,14 @@ does not take the schema's default either, so an added `snapshot` is null for ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from incsnap.columns.arrow import Array, BytesArray, MapArray
-from incsnap.connect.json_text import literal, strings
+from incsnap.columns.arrow import BytesArray, MapArray
 from incsnap.connect.schema import Schema
 from incsnap.envelope.connect_envelope import SOURCE, TRANSACTION
 from incsnap.envelope.envelope_settings import EnvelopeSettings
@@ -54,16 +53,8 @@ def read_values(
     `source`: the source of these records; `now_us`: the records' time, in microseconds since 1970.
     """
     block = source_values(source, envelope.version, envelope.name, table.database, table.table)
-    return [_read(each, block, now_us) for each in fields]
-
-
-def _read(added: Added, block: dict[str, Any], now_us: int) -> Value:
-    if isinstance(added, Constant):
-        return added.text
-    if added.struct == "":
-        return "r" if added.field == "op" else _moment(added.field, now_us)
-    value: Value = block[added.field] if added.struct == "source" else None
-    return value
+    own = {"": {"op": "r", **moments(now_us)}, "source": block, "transaction": dict.fromkeys(_STRUCTS["transaction"])}
+    return [each.text if isinstance(each, Constant) else own[each.struct][each.field] for each in fields]
 
 
 def change_values(
@@ -73,51 +64,24 @@ def change_values(
 
     `tables`: the table of all the changes, or the table of each change.
     """
-    return [_changed(each, what, tables, envelope) for each in fields]
+    if not fields:
+        return []
+    block = source_values(what.source, envelope.version, envelope.name, tables.database, tables.table)
+    return [_changed(each, what, block | {"snapshot": None}) for each in fields]
 
 
-def _changed(added: Added, what: Changes, tables: TableId | ManyTables, envelope: EnvelopeSettings) -> Value:
+def _changed(added: Added, what: Changes, block: Mapping[str, Value]) -> Value:
+    """Return the value of one field. `block`: the source block by events."""
     if isinstance(added, Constant):
         return added.text
-    if added.struct == "source":
-        return _of_source(added.field, what, tables, envelope)
     if added.struct == "transaction":
         return _of_transaction(added.field, what)
-    return _OPS.take(pa.array(what.op)) if added.field == "op" else _moment(added.field, what.now_us)
-
-
-def _of_source(field: str, what: Changes, tables: TableId | ManyTables, envelope: EnvelopeSettings) -> Value:
-    source = what.source
-    constants: dict[str, Value] = {
-        "version": envelope.version,
-        "connector": "mysql",
-        "name": envelope.name,
-        "snapshot": None,
-        "sequence": None,
-    }
-    if field in constants:
-        return constants[field]
-    if field in ("db", "table"):
-        if isinstance(tables, TableId):
-            return tables.database if field == "db" else tables.table
-        names = tables.databases if field == "db" else tables.names
-        return names.take(pa.array(what.event))
-    if field == "row":
+    if added.struct == "":
+        return _OPS.take(pa.array(what.op)) if added.field == "op" else moments(what.now_us)[added.field]
+    if added.field == "row":
         return pa.array(what.row, pa.int64())
-    if field == "query" and source.query is None:
-        return None
-    of_events: dict[str, Callable[[], Array]] = {
-        "ts_ms": lambda: pa.array(source.ts_us // 1000),
-        "ts_us": lambda: pa.array(source.ts_us),
-        "ts_ns": lambda: pa.array(source.ts_us * 1000),
-        "server_id": lambda: pa.array(source.server_id),
-        "gtid": lambda: source.gtid,
-        "file": lambda: source.file,
-        "pos": lambda: pa.array(source.pos),
-        "thread": lambda: source.thread,
-        "query": lambda: source.query,
-    }
-    return of_events[field]().take(pa.array(what.event))
+    value = block[added.field]
+    return value.take(pa.array(what.event)) if isinstance(value, pa.Array) else value
 
 
 def _of_transaction(field: str, what: Changes) -> Value:
@@ -128,17 +92,9 @@ def _of_transaction(field: str, what: Changes) -> Value:
     return pa.array(what.order.total if field == "total_order" else what.order.of_table, pa.int64())
 
 
-def _moment(field: str, now_us: int) -> int:
-    return {"ts_ms": now_us // 1000, "ts_us": now_us, "ts_ns": now_us * 1000}[field]
-
-
-def json_text(value: Value) -> Any:
-    """Return `value` as JSON: one text that all records share, or an array with one text per record."""
-    if isinstance(value, pa.Array):
-        return strings(value).complete() if pa.types.is_string(value.type) else value.cast(pa.string())
-    if value is None:
-        return "null"
-    return literal(value) if isinstance(value, str) else str(value)
+def moments(now_us: int) -> dict[str, int]:
+    """Return the envelope's own times by the names of their fields."""
+    return {"ts_ms": now_us // 1000, "ts_us": now_us, "ts_ns": now_us * 1000}
 
 
 def header_maps(headers: Sequence[Added], values: Sequence[Value], records: int) -> MapArray | None:

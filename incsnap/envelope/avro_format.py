@@ -7,27 +7,28 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import fastavro
 import pyarrow as pa
 
-from incsnap.columns.arrow import BytesArray, Columns, TextArray
+from incsnap.columns.arrow import BytesArray, Columns
 from incsnap.columns.variable import take
 from incsnap.connect.avro_columns import AvroRow, join, one
 from incsnap.connect.avro_schema import avro_json, avro_schema
 from incsnap.connect.schema import Schema
+from incsnap.envelope.added_fields import Value, moments, schema_of
 from incsnap.envelope.connect_envelope import SOURCE, envelope_schema, key_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import OPERATIONS, Changes, ManyTables
 from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.row_template import RowTemplate
 from incsnap.envelope.sources import SourceColumns, SourceConstants, source_values
-from incsnap.envelope.table_view import TableView
-from incsnap.envelope.value_texts import Fields, avro_template
+from incsnap.envelope.table_view import TableView, ViewField
+from incsnap.envelope.value_texts import avro_template
 from incsnap.tables import TableId
-from incsnap.transforms.record_spec import RecordSpec
+from incsnap.transforms.record_spec import Added, RecordSpec
 from incsnap.types.modes import Modes
 
 #: A function (subject, Avro schema as JSON) -> id of the schema in the registry.
@@ -37,67 +38,97 @@ Register = Callable[[str, str], int]
 _NULL, _VALUE = b"\x00", b"\x02"
 _STRING, _INT64 = Schema("string"), Schema("int64")
 _FIELDS = dict(SOURCE.fields)
-_NAMES = list(_FIELDS)
-_ROW_AT = _NAMES.index("row")
+_ROW_AT = list(_FIELDS).index("row")
 _OPS = pa.array([one(_STRING, letter) for letter in OPERATIONS], pa.binary())
 
 
-class AvroKeys:
-    """The keys of a table's records as Avro.
+class AvroRows:
+    """A writer of keys or of flat rows as Avro.
 
-    Making this object registers the key's schema. The constructor raises what `register` raises, and ConfigError for a
-    name that Avro does not allow.
+    `head`: the bytes before each row. `constants`: the bytes behind the columns, alike in all rows. `added`: further
+    fields, whose values each call gets.
     """
 
-    def __init__(self, view: TableView, spec: RecordSpec, envelope: EnvelopeSettings, register: Register) -> None:
-        self._view, self._modes = view, envelope.modes
-        self._fields = [(field, field.schema(envelope.modes)) for field in view.key]
-        self._head = wire_head(register(f"{spec.topic}-key", avro_json(key_schema(view, spec, envelope.modes))))
-        self._more = b"".join(one(_STRING, field.text) for field in spec.key_fields)
+    def __init__(
+        self,
+        table: TableId,
+        fields: Sequence[ViewField],
+        modes: Modes,
+        head: bytes,
+        *,
+        constants: bytes = b"",
+        added: Sequence[Added] = (),
+    ) -> None:
+        self._table, self._modes, self._added = table, modes, added
+        self._fields = [(field, field.schema(modes)) for field in fields]
+        self._head, self._constants = head, constants
 
     def keys(self, columns: Columns) -> BytesArray:
         """Return the key of each row (`pa.binary()`)."""
+        return self.rows(columns, ())
+
+    def rows(self, columns: Columns, values: Sequence[Value]) -> BytesArray:
+        """Return each row (`pa.binary()`). `values`: the value of each added field."""
+        return self.between(self._head, columns, self._constants, values)
+
+    def between(self, head: bytes, columns: Columns, tail: bytes, values: Sequence[Value] = ()) -> BytesArray:
+        """Return the columns of each row, with the bytes `head` before and `tail` behind, then the added fields."""
         row = AvroRow(rows_of(columns))
-        row.literal(self._head)
-        write_fields(row, self._view.shape.id, self._fields, columns, self._modes)
-        row.literal(self._more)
-        return row.joined()
+        row.literal(head)
+        for field, schema in self._fields:
+            row.field(f"{self._table}.{field.name}", schema, field.connect(columns, self._modes))
+        row.literal(tail)
+        return self._with_added(row, values)
 
     def template(self) -> RowTemplate:
-        """Return how one key is put together from the encoded values of its columns."""
-        return avro_template(self._fields, self._modes, self._head, self._more)
+        """Return the template of a row without its added fields, which `ended` adds."""
+        return avro_template(self._fields, self._modes, self._head, self._constants)
+
+    begun = template
+
+    def ended(self, rows: BytesArray, values: Sequence[Value]) -> BytesArray:
+        """Return complete values: `rows` from `template`, with the added fields."""
+        row = AvroRow(len(rows))
+        row.encoded(rows)
+        return self._with_added(row, values)
+
+    def _with_added(self, row: AvroRow, values: Sequence[Value]) -> BytesArray:
+        for field, value in zip(self._added, values, strict=True):
+            _add(row, f"{self._table}.{field.name}", schema_of(field), value)
+        return row.joined()
+
+
+def avro_keys(view: TableView, spec: RecordSpec, envelope: EnvelopeSettings, register: Register) -> AvroRows:
+    """Return the writer of the table's keys. Raise what `schema_head` raises."""
+    head = schema_head(register, f"{spec.topic}-key", key_schema(view, spec, envelope.modes))
+    constants = b"".join(one(_STRING, field.text) for field in spec.key_fields)
+    return AvroRows(view.shape.id, view.key, envelope.modes, head, constants=constants)
 
 
 class AvroValues:
     """The envelopes of a table's records as Avro.
 
-    Making this object registers the envelope's schema. The constructor raises what `register` raises, and ConfigError
-    for a name that Avro does not allow.
+    Making this object registers the envelope's schema. The constructor raises what `schema_head` raises.
     """
 
     def __init__(self, view: TableView, spec: RecordSpec, envelope: EnvelopeSettings, register: Register) -> None:
-        self._view, self._envelope = view, envelope
-        self._fields = [(field, field.schema(envelope.modes)) for field in view.fields]
-        schema = avro_json(envelope_schema(view, spec, envelope.modes))
-        self._head = wire_head(register(f"{spec.topic}-value", schema))
+        self._table, self._envelope = view.shape.id, envelope
+        # The byte that chooses the member of the union [null, row] stands before the row. So a missing row is the byte
+        # of the null member alone.
+        self._rows = AvroRows(view.shape.id, view.fields, envelope.modes, _VALUE)
+        self._head = schema_head(register, f"{spec.topic}-value", envelope_schema(view, spec, envelope.modes))
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
         """Return the value of each row that a SELECT has read (`pa.binary()`)."""
-        row = AvroRow(rows_of(columns))
-        row.literal(self._head + _NULL + _VALUE)
-        write_fields(row, self._view.shape.id, self._fields, columns, self._envelope.modes)
-        row.literal(self._one_source(source) + _NULL + one(_STRING, "r") + _moments(now_us))
-        return row.joined()
+        return self._rows.between(self._head + _NULL + _VALUE, columns, self._behind_row(source, "r", now_us))
 
     def changes(self, images: Columns, what: Changes) -> BytesArray:
         """Return the value of each record of `what` (`pa.binary()`)."""
-        table = self._view.shape.id
-        sources = _event_sources(table.database, table.table, what.source, self._envelope)
-        return _envelopes(self._head, self._rows(images), what, sources)
+        return self._envelopes(self._head, self._table, self._rows.rows(images, ()), what)
 
     def template(self) -> RowTemplate:
         """Return how one row of `before` or `after` is put together from the encoded values of its columns."""
-        return avro_template(self._fields, self._envelope.modes, _VALUE)
+        return self._rows.template()
 
     @property
     def constant_bytes(self) -> int:
@@ -111,29 +142,44 @@ class AvroValues:
         self, formats: Sequence[AvroValues], tables: ManyTables, rows: BytesArray, what: Changes
     ) -> BytesArray:
         """Return the value of each record of `what`, of many tables; see `JoinedFormat.of_tables`."""
-        sources = _event_sources(tables.databases, tables.names, what.source, self._envelope)
         heads = take(pa.array([each._head for each in formats], pa.binary()), tables.of_record)
-        return _envelopes(heads, rows, what, sources)
+        return self._envelopes(heads, tables, rows, what)
 
     def truncation(self, source: SourceConstants, now_us: int) -> bytes:
         """Return the value of the record of a TRUNCATE."""
-        body = _NULL + _NULL + self._one_source(source) + _NULL + one(_STRING, "t") + _moments(now_us)
-        return self._head + body
+        return self._head + _NULL + _NULL + self._behind_row(source, "t", now_us)
 
-    def _rows(self, columns: Columns) -> BytesArray:
-        """Return each row as the non-null member of the union [null, row].
+    def _behind_row(self, source: SourceConstants, op: str, now_us: int) -> bytes:
+        """Return the bytes behind the row of records that share one source."""
+        block: bytes = _source_fields(self._source(source, self._table), 1)[0].as_py()
+        return block + _NULL + one(_STRING, op) + _moments(now_us)
 
-        The byte that chooses the member stands before the row, so a missing row is the byte of the null member alone.
+    def _envelopes(
+        self, head: bytes | BytesArray, tables: TableId | ManyTables, rows: BytesArray, what: Changes
+    ) -> BytesArray:
+        """Return one envelope per record of `what` (`pa.binary()`).
+
+        `head`: the bytes before the envelope, shared or one array element per record. `rows`: the row of each image.
         """
-        row = AvroRow(rows_of(columns))
-        row.literal(_VALUE)
-        write_fields(row, self._view.shape.id, self._fields, columns, self._envelope.modes)
-        return row.joined()
+        # The block is made once per event, in two parts: up to the row's number, and behind the number.
+        source, events = self._source(what.source, tables), len(what.source.ts_us)
+        begin, end = (_source_fields(part, events) for part in (source[:_ROW_AT], source[_ROW_AT + 1 :]))
+        parts = [
+            head,
+            take(rows, what.before),
+            take(rows, what.after),
+            take(begin, what.event),
+            _source_fields([("row", pa.array(what.row, pa.int64()))], len(what.row)),
+            take(end, what.event),
+            *_transaction(what),
+            _OPS.take(pa.array(what.op)),
+            _moments(what.now_us),
+        ]
+        return join(parts, _NULL, len(what.row))
 
-    def _one_source(self, source: SourceConstants) -> bytes:
-        table = self._view.shape.id
-        values = source_values(source, self._envelope.version, self._envelope.name, table.database, table.table)
-        return b"".join(one(schema, values[name]) for name, schema in SOURCE.fields)
+    def _source(self, source: SourceColumns | SourceConstants, tables: TableId | ManyTables) -> list[tuple[str, Value]]:
+        envelope = self._envelope
+        return [*source_values(source, envelope.version, envelope.name, tables.database, tables.table).items()]
 
 
 class AvroStructs:
@@ -150,7 +196,7 @@ class AvroStructs:
         """
         known = self._known.get((subject, schema))
         if known is None:
-            head = wire_head(self._register(subject, avro_json(schema)))
+            head = schema_head(self._register, subject, schema)
             known = self._known[subject, schema] = head, fastavro.parse_schema(avro_schema(schema))
         out = io.BytesIO()
         out.write(known[0])
@@ -158,80 +204,28 @@ class AvroStructs:
         return out.getvalue()
 
 
-def wire_head(number: int) -> bytes:
-    """Return the five bytes before each record: a zero byte and the schema id `number`, big-endian."""
-    return b"\x00" + number.to_bytes(4, "big")
+def schema_head(register: Register, subject: str, schema: Schema) -> bytes:
+    """Register the schema. Return the five bytes before each record: a zero byte and the schema's id, big-endian.
 
-
-def write_fields(row: AvroRow, table: TableId, fields: Fields, columns: Columns, modes: Modes) -> None:
-    """Add one field for each of `fields` to `row`. Its values are made from `columns`, the columns of table `table`."""
-    for field, schema in fields:
-        row.field(f"{table}.{field.name}", schema, field.connect(columns, modes))
-
-
-def _envelopes(
-    head: bytes | BytesArray, rows: BytesArray, what: Changes, sources: tuple[BytesArray, BytesArray]
-) -> BytesArray:
-    """Return one envelope per record of `what` (`pa.binary()`).
-
-    `head`: the bytes before the envelope, shared or one array element per record. `rows`: the row of each image.
-    `sources`: of each event the source block before and behind the row's number.
+    Raise what `register` raises, and ConfigError for a name that Avro does not allow.
     """
-    number = AvroRow(len(what.row))
-    number.field("row", _FIELDS["row"], pa.array(what.row, pa.int64()))
-    begin, end = sources
-    parts = [
-        head,
-        take(rows, what.before),
-        take(rows, what.after),
-        take(begin, what.event),
-        number.joined(),
-        take(end, what.event),
-        *_transaction(what),
-        _OPS.take(pa.array(what.op)),
-        _moments(what.now_us),
-    ]
-    return join(parts, _NULL, len(what.row))
+    return b"\x00" + register(subject, avro_json(schema)).to_bytes(4, "big")
 
 
-def _event_sources(
-    database: str | TextArray, table: str | TextArray, source: SourceColumns, envelope: EnvelopeSettings
-) -> tuple[BytesArray, BytesArray]:
-    """Return the source blocks of the events, each in two parts: up to the row's number, and behind the number.
-
-    Both parts have one element per event. `database`, `table`: one name that all events share, or one per event.
-    """
-    values = {
-        "version": envelope.version,
-        "connector": "mysql",
-        "name": envelope.name,
-        "db": database,
-        "sequence": None,
-        "table": table,
-        "snapshot": "false",
-        "ts_ms": pa.array(source.ts_us // 1000),
-        "ts_us": pa.array(source.ts_us),
-        "ts_ns": pa.array(source.ts_us * 1000),
-        "server_id": pa.array(source.server_id),
-        "gtid": source.gtid,
-        "file": source.file,
-        "pos": pa.array(source.pos),
-        "thread": source.thread,
-        "query": source.query,
-    }
-    events = len(source.ts_us)
-    return _source_fields(_NAMES[:_ROW_AT], values, events), _source_fields(_NAMES[_ROW_AT + 1 :], values, events)
-
-
-def _source_fields(names: Sequence[str], values: Mapping[str, Any], events: int) -> BytesArray:
-    row = AvroRow(events)
-    for name in names:
-        value = values[name]
-        if isinstance(value, pa.Array):
-            row.field(f"source.{name}", _FIELDS[name], value)
-        else:
-            row.literal(one(_FIELDS[name], value))
+def _source_fields(values: Sequence[tuple[str, Value]], rows: int) -> BytesArray:
+    """Return these fields of the source block. `values`: names and values, as `source_values` returns them."""
+    row = AvroRow(rows)
+    for name, value in values:
+        _add(row, f"source.{name}", _FIELDS[name], value)
     return row.joined()
+
+
+def _add(row: AvroRow, name: str, schema: Schema, value: Value) -> None:
+    """Add a field to the rows: one value that all share, or an array with one value per row."""
+    if isinstance(value, pa.Array):
+        row.field(name, schema, value)
+    else:
+        row.literal(one(schema, value))
 
 
 def _transaction(what: Changes) -> Sequence[bytes | BytesArray]:
@@ -247,8 +241,7 @@ def _transaction(what: Changes) -> Sequence[bytes | BytesArray]:
 
 
 def _moments(now_us: int) -> bytes:
-    optional = _INT64.as_optional()
-    return one(optional, now_us // 1000) + one(optional, now_us) + one(optional, now_us * 1000)
+    return b"".join(one(_INT64.as_optional(), value) for value in moments(now_us).values())
 
 
 def _plain(schema: Schema, value: Any) -> Any:

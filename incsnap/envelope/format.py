@@ -60,12 +60,12 @@ class ManyTables:
     of_record: Ints  #: of each record: index of the format that encodes it
 
     @property
-    def databases(self) -> TextArray:
+    def database(self) -> TextArray:
         """Return the database of each event (`pa.string()`)."""
         return take(pa.array([each.database for each in self.ids], pa.string()), self.of_event)
 
     @property
-    def names(self) -> TextArray:
+    def table(self) -> TextArray:
         """Return the name of each event's table (`pa.string()`)."""
         return take(pa.array([each.table for each in self.ids], pa.string()), self.of_event)
 

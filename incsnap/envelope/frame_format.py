@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from incsnap.columns.arrow import Array, BytesArray, Columns, StructArray
+from incsnap.columns.arrow import Array, Columns, StructArray
 from incsnap.columns.variable import take
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.envelope.format import OPERATIONS, Changes
-from incsnap.envelope.json_rows import json_objects, rows_of
+from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.sources import SourceConstants
-from incsnap.envelope.table_view import EXACT, TableView
+from incsnap.envelope.table_view import TableView
 
 _DELETE = OPERATIONS.index("d")
 #: Formats of values: the row alone (for a deletion the deleted row), or both images.
@@ -29,21 +29,6 @@ ROW, IMAGES = FormatChoice("row"), FormatChoice("images")
 def frame_fields(view: TableView) -> list[pa.Field]:
     """Return the Arrow fields of the row's columns. Raise UnsupportedType for a column that incsnap cannot read."""
     return [pa.field(field.name, field.frame_type) for field in view.fields]
-
-
-class FrameKeys:
-    """The format of keys in a DataFrame of changes: the columns that tell rows apart (`TableView.identity`).
-
-    These are not the keys that Kafka would get. An update that changes one of these columns is a deletion and an
-    insertion. This also holds where the settings give both rows one key, or name other columns for the key.
-    """
-
-    def __init__(self, view: TableView) -> None:
-        self._fields = view.identity_fields
-
-    def keys(self, columns: Columns) -> BytesArray:
-        """Return the key of each row as JSON (`pa.binary()`)."""
-        return json_objects(self._fields, columns, EXACT)
 
 
 class FrameValues:

@@ -1,6 +1,7 @@
 """Keys and values as JSON, with or without their schemas, as Kafka Connect's JsonConverter writes them.
 
-All rows have the same schema, so it is one literal before the payload, and a brace behind it.
+All rows have the same schema, so it is one literal before the payload, and a brace behind it. The text of a source
+block is made once per event; the rows of the event share it by `take`.
 """
 
 from __future__ import annotations
@@ -11,45 +12,71 @@ from typing import Any
 
 import pyarrow as pa
 
-from incsnap.columns.arrow import BytesArray, Columns, TextArray
+from incsnap.columns.arrow import BytesArray, Columns
 from incsnap.columns.variable import take
 from incsnap.connect.json_text import literal, strings
 from incsnap.connect.schema import Schema
+from incsnap.envelope.added_fields import Value, moments
 from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.format import OPERATIONS, Changes, ManyTables, TransactionOrder
-from incsnap.envelope.json_rows import around, join, json_objects
+from incsnap.envelope.format import OPERATIONS, Changes, ManyTables
+from incsnap.envelope.json_rows import Members, Piece, around, join, json_objects, json_value, members
 from incsnap.envelope.row_template import RowTemplate
-from incsnap.envelope.source_block import event_sources, moments, one_source, sources_of_tables
-from incsnap.envelope.sources import SourceConstants
-from incsnap.envelope.table_view import TableView
+from incsnap.envelope.sources import SourceColumns, SourceConstants, source_values
+from incsnap.envelope.table_view import TableView, ViewField
 from incsnap.envelope.value_texts import json_template
-from incsnap.transforms.record_spec import Constant
+from incsnap.tables import TableId
+from incsnap.transforms.record_spec import Added, Constant
+from incsnap.types.modes import Modes
 
 _OPS = pa.array(OPERATIONS)
 
 
-class JsonKeys:
-    """The keys of a table's records as JSON.
+class JsonRows:
+    """A writer of keys, of identities or of flat rows as JSON.
 
-    `schema`: the schema of the key; None if schemas are not written. `more`: fields behind the columns, alike in all
-    keys.
+    `schema`: the schema of the rows; None if schemas are not written. `constants`: members behind the columns, alike in
+    all rows. `added`: further members, whose values each call gets.
     """
 
     def __init__(
-        self, view: TableView, envelope: EnvelopeSettings, schema: Schema | None, more: Sequence[Constant] = ()
+        self,
+        fields: Sequence[ViewField],
+        modes: Modes,
+        schema: Schema | None = None,
+        *,
+        constants: Sequence[Constant] = (),
+        added: Sequence[Added] = (),
     ) -> None:
-        self._view, self._modes = view, envelope.key_modes
-        self.has_schema = schema is not None  #: whether the bytes of a key contain its schema
+        self._fields, self._modes, self._added = fields, modes, added
+        self.has_schema = schema is not None  #: whether the bytes of a row contain its schema
         self._head, self._tail = around(schema)
-        self._more = [(field.name, literal(field.text)) for field in more]
+        self._constants = [(each.name, literal(each.text)) for each in constants]
 
     def keys(self, columns: Columns) -> BytesArray:
         """Return the key of each row (`pa.binary()`)."""
-        return json_objects(self._view.key, columns, self._modes, head=self._head, tail=self._tail, more=self._more)
+        return self.rows(columns, ())
+
+    def rows(self, columns: Columns, values: Sequence[Value]) -> BytesArray:
+        """Return each row (`pa.binary()`). `values`: the value of each added field."""
+        more = [*self._constants, *self._members(values)]
+        return json_objects(self._fields, columns, self._modes, head=self._head, tail=self._tail, more=more)
 
     def template(self) -> RowTemplate:
         """Return how one key is put together from the encoded values of its columns."""
-        return json_template(self._view.key, self._modes, head=self._head, tail=self._tail, more=self._more)
+        tail = "}" + self._tail
+        return json_template(self._fields, self._modes, head=self._head, tail=tail, more=self._constants)
+
+    def begun(self) -> RowTemplate:
+        """Return the template of a row without its added fields and without the closing brace. `ended` adds both."""
+        return json_template(self._fields, self._modes, head=self._head, tail="")
+
+    def ended(self, rows: BytesArray, values: Sequence[Value]) -> BytesArray:
+        """Return complete values: `rows` from `begun`, with the added fields and the end of the record."""
+        more = members(((name, (text,)) for name, text in self._members(values)), "," if self._fields else "")
+        return join([rows.cast(pa.string()), *more, "}" + self._tail])
+
+    def _members(self, values: Sequence[Value]) -> Members:
+        return [(field.name, json_value(value)) for field, value in zip(self._added, values, strict=True)]
 
 
 class JsonValues:
@@ -61,20 +88,13 @@ class JsonValues:
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
         """Return the value of each row that a SELECT has read (`pa.binary()`)."""
-        block = one_source(self._view.shape.id, source, self._envelope)
-        return json_objects(
-            self._view.fields,
-            columns,
-            self._modes,
-            head=self._head + '{"before":null,"after":',
-            tail=f',{block},"transaction":null,"op":"r",{moments(now_us)}}}' + self._tail,
-        )
+        head, tail = self._around_row(source, "r", now_us)
+        return json_objects(self._view.fields, columns, self._modes, head=head, tail=tail)
 
     def changes(self, images: Columns, what: Changes) -> BytesArray:
         """Return the value of each record of `what` (`pa.binary()`)."""
         rows = json_objects(self._view.fields, images, self._modes)
-        sources = event_sources(self._view.shape.id, what.source, self._envelope)
-        return _envelopes(self._head, rows, what, sources, self._tail)
+        return self._envelopes(self._head, self._view.shape.id, rows, what)
 
     def template(self) -> RowTemplate:
         """Return how one row of `before` or `after` is put together from the encoded values of its columns."""
@@ -93,58 +113,56 @@ class JsonValues:
     ) -> BytesArray:
         """Return the value of each record of `what`, of many tables; see `JoinedFormat.of_tables`."""
         heads = [each._head for each in formats]
-        sources = sources_of_tables(tables.ids, tables.of_event, what.source, self._envelope)
-        head: str | TextArray = self._head
-        if len(set(heads)) > 1:
-            head = take(pa.array(heads, pa.string()), tables.of_record)
-        return _envelopes(head, rows, what, sources, self._tail)
+        head = take(pa.array(heads, pa.string()), tables.of_record) if len(set(heads)) > 1 else self._head
+        return self._envelopes(head, tables, rows, what)
 
     def truncation(self, source: SourceConstants, now_us: int) -> bytes:
         """Return the value of the record of a TRUNCATE."""
-        block = one_source(self._view.shape.id, source, self._envelope)
-        body = f'{{"before":null,"after":null,{block},"transaction":null,"op":"t",{moments(now_us)}}}'
-        return (self._head + body + self._tail).encode()
+        return "null".join(self._around_row(source, "t", now_us)).encode()
+
+    def _around_row(self, source: SourceConstants, op: str, now_us: int) -> tuple[str, str]:
+        """Return the texts before and behind the row of records that share one source."""
+        begin, end = self._source(source, self._view.shape.id)
+        behind = self._behind_rows([*begin, "0", *end], ["null"], op, now_us)
+        return self._head + '{"before":null,"after":', "".join(behind)
+
+    def _envelopes(self, head: Piece, tables: TableId | ManyTables, rows: BytesArray, what: Changes) -> BytesArray:
+        """Return one envelope per record of `what` (`pa.binary()`).
+
+        `head`: the text before the envelope, shared or one array element per record. `rows`: the row of each image.
+        """
+        texts = rows.cast(pa.string())
+        begin, end = (take(join(part).cast(pa.string()), what.event) for part in self._source(what.source, tables))
+        source, ops = [begin, pa.array(what.row).cast(pa.string()), end], _OPS.take(pa.array(what.op))
+        rows_pieces = ['{"before":', take(texts, what.before), ',"after":', take(texts, what.after)]
+        return join([head, *rows_pieces, *self._behind_rows(source, _transaction(what), ops, what.now_us)])
+
+    def _behind_rows(
+        self, source: Sequence[Piece], transaction: Sequence[Piece], op: Piece, now_us: int
+    ) -> list[Piece]:
+        times = "".join(members((name, (str(value),)) for name, value in moments(now_us).items()))
+        return [",", *source, ',"transaction":', *transaction, ',"op":"', op, f'",{times}}}{self._tail}']
+
+    def _source(
+        self, source: SourceColumns | SourceConstants, tables: TableId | ManyTables
+    ) -> tuple[list[Piece], list[Piece]]:
+        """Return the pieces of the source block in two parts: up to the row's number, and behind the number."""
+        values = source_values(source, self._envelope.version, self._envelope.name, tables.database, tables.table)
+        pieces = ['"source":{', *members((name, (json_value(value),)) for name, value in values.items()), "}"]
+        row_at = 2 + 2 * list(values).index("row")
+        return pieces[:row_at], pieces[row_at + 1 :]
 
 
-def _envelopes(
-    head: str | TextArray, rows: BytesArray, what: Changes, sources: tuple[TextArray, TextArray], tail: str
-) -> BytesArray:
-    """Return one envelope per record of `what` (`pa.binary()`).
-
-    `head`: the text before the envelope, shared or one array element per record. `rows`: the row of each image.
-    `sources`: of each event the source block before and behind the row's number.
-    """
-    texts, (begin, end) = rows.cast(pa.string()), sources
-    return join(
-        [
-            *((head + '{"before":',) if isinstance(head, str) else (head, '{"before":')),
-            take(texts, what.before),
-            ',"after":',
-            take(texts, what.after),
-            ",",
-            take(begin, what.event),
-            pa.array(what.row).cast(pa.string()),
-            take(end, what.event),
-            ',"transaction":',
-            *_transaction(what),
-            ',"op":"',
-            _OPS.take(pa.array(what.op)),
-            f'",{moments(what.now_us)}}}' + tail,
-        ]
-    )
-
-
-def _transaction(what: Changes) -> Sequence[str | TextArray]:
-    order: TransactionOrder | None = what.order
-    if order is None:
+def _transaction(what: Changes) -> Sequence[Piece]:
+    if what.order is None:
         return ("null",)
     return (
         '{"id":',
         take(strings(what.source.gtid).complete(), what.event),
         ',"total_order":',
-        pa.array(order.total).cast(pa.string()),
+        pa.array(what.order.total).cast(pa.string()),
         ',"data_collection_order":',
-        pa.array(order.of_table).cast(pa.string()),
+        pa.array(what.order.of_table).cast(pa.string()),
         "}",
     )
 

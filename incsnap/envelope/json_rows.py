@@ -6,8 +6,9 @@ cost as much as making it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from incsnap.columns.arrow import BytesArray, Columns, TextArray
 from incsnap.columns.variable import too_large
 from incsnap.connect.json_schema import schema_json
-from incsnap.connect.json_text import Encoded, literal
+from incsnap.connect.json_text import Encoded, literal, strings
 from incsnap.connect.schema import Schema
 from incsnap.types.modes import Modes
 
@@ -34,6 +35,8 @@ class Member(Protocol):
 
 #: Members behind a row's own, as pairs: the name, and its JSON as one text for all rows or as an array of texts.
 Members = Sequence[tuple[str, str | TextArray]]
+#: A part of each row's text: a text that all rows share, or an array of texts.
+Piece = Any
 
 
 def json_objects(
@@ -44,46 +47,33 @@ def json_objects(
     `more`: members behind those of `fields`. Raise IncsnapError if the text would take 2 GiB, and UnsupportedType for a
     column that incsnap cannot read.
     """
-    parts: list[str | TextArray] = []
-    text, comma = head + "{", ""
-    for field in fields:
-        encoded = field.encode(columns, modes)
-        text += comma + literal(field.name) + ":"
-        comma = ","
-        if encoded.quoted and not encoded.text.null_count:
-            parts += [text + '"', encoded.text]
-            text = '"'
-        else:
-            parts += [text, encoded.complete()]
-            text = ""
-    added = _members(more, text, comma)
-    if not parts and len(added) == 1:
-        return pa.repeat(pa.scalar(f"{added[0]}}}{tail}".encode(), pa.binary()), rows_of(columns))
-    return join([*parts, *added[:-1], f"{added[-1]}}}{tail}"])
+    own = [(field.name, field.encode(columns, modes).pieces()) for field in fields]
+    pieces = members([*own, *((name, (value,)) for name, value in more)])
+    return join([head + "{", *pieces, "}" + tail], rows_of(columns))
 
 
-def _members(more: Members, text: str, comma: str) -> list[str | TextArray]:
-    """Return the members behind a row's own as pieces for `join`; the last piece is a text.
+def members(values: Iterable[tuple[str, Iterable[Piece]]], comma: str = "") -> list[Piece]:
+    """Return the members of an object as pieces. `values`: the name of each, and the pieces of its value.
 
-    `text`: the text so far. `comma`: what stands before the first of these members.
+    `comma`: what stands before the first member.
     """
-    parts: list[str | TextArray] = []
-    for name, value in more:
-        text += comma + literal(name) + ":"
+    pieces: list[Piece] = []
+    for name, value in values:
+        pieces += [f"{comma}{literal(name)}:", *value]
         comma = ","
-        if isinstance(value, str):
-            text += value
-        else:
-            parts += [text, value]
-            text = ""
-    return [*parts, text]
+    return pieces
 
 
-def ended(rows: BytesArray, more: Members, tail: str) -> BytesArray:
-    """Return complete objects (`pa.binary()`): `rows` from the template of `begun`, the members `more`, a brace and
-    `tail`."""
-    added = _members(more, "", "")
-    return join([rows.cast(pa.string()), *added[:-1], f"{added[-1]}}}{tail}"])
+def json_value(value: Any) -> Piece:
+    """Return `value` as JSON: one text that all rows share, or an array with one text per row.
+
+    `value`: a str, int or None that all rows share, or an Arrow array. A null in the array stays null.
+    """
+    if isinstance(value, pa.Array):
+        return strings(value).complete() if pa.types.is_string(value.type) else value.cast(pa.string())
+    if value is None:
+        return "null"
+    return literal(value) if isinstance(value, str) else str(value)
 
 
 def around(schema: Schema | None) -> tuple[str, str]:
@@ -96,15 +86,19 @@ def rows_of(columns: Columns) -> int:
     return next(len(column) for column in columns if column is not None)
 
 
-def join(parts: Sequence[str | TextArray]) -> BytesArray:
+def join(parts: Iterable[Piece], rows: int = 0) -> BytesArray:
     """Return the pieces joined for each row as `pa.binary()`; a null becomes `null`.
 
-    A piece is an array of texts, or a text that all rows share. At least one piece is an array. Raise IncsnapError if
-    the result would take 2 GiB.
+    `rows`: how many rows there are, if perhaps no piece is an array. Raise IncsnapError if the result would take 2 GiB.
     """
-    scalars = [pa.scalar(part) if isinstance(part, str) else part for part in parts]
+    pieces: list[Piece] = []
+    for is_text, run in groupby(parts, lambda part: isinstance(part, str)):
+        together = list(run)
+        pieces += ["".join(together)] if is_text else together
+    if len(pieces) == 1 and isinstance(pieces[0], str):
+        return pa.repeat(pa.scalar(pieces[0].encode(), pa.binary()), rows)
     try:
-        joined = pc.binary_join_element_wise(*scalars, "", null_handling="replace", null_replacement="null")
+        joined = pc.binary_join_element_wise(*pieces, "", null_handling="replace", null_replacement="null")
     except (pa.ArrowCapacityError, pa.ArrowInvalid) as error:
         raise too_large("The JSON of these rows") from error
     return joined.cast(pa.binary())

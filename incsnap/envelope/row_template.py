@@ -7,7 +7,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,9 +38,9 @@ class RowTemplate:
     texts: tuple[tuple[int, ValueTexts], ...]  #: (index of the column, encoder of its values), one per `%b`
 
     @classmethod
-    def of(cls, literals: Sequence[bytes], texts: Sequence[tuple[int, ValueTexts]]) -> RowTemplate:
-        """Return the template with one literal before each of `texts` and one behind the last."""
-        return cls(b"%b".join(literal.replace(b"%", b"%%") for literal in literals), tuple(texts))
+    def of(cls, pieces: Iterable[bytes | None], texts: Iterable[tuple[int, ValueTexts]]) -> RowTemplate:
+        """Return the template of these pieces. A piece is a literal, or None for the value of the next of `texts`."""
+        return cls(b"".join(b"%b" if piece is None else piece.replace(b"%", b"%%") for piece in pieces), tuple(texts))
 
     def rows(self, columns: Sequence[Sequence[bytes]], count: int) -> list[bytes]:
         """Return `count` rows. `columns`: for each of `texts` the encoded value of every row."""

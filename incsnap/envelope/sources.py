@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from incsnap.columns.arrow import IntArray, TextArray
 
@@ -14,6 +15,8 @@ from incsnap.columns.arrow import IntArray, TextArray
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceColumns:
     """The sources of changes: one element per rows event, in binlog order."""
+
+    snapshot: ClassVar[str] = "false"  #: changes of the stream belong to no snapshot
 
     gtid: TextArray  #: `pa.string()`, null for a transaction without a GTID
     ts_us: npt.NDArray[np.int64]  #: original commit, microseconds since 1970
@@ -44,12 +47,20 @@ class SourceConstants:
     snapshot: str = "incremental"  #: `incremental`, `true`, `last` or `false`
 
 
-def source_values(source: SourceConstants, version: str, name: str, database: str, table: str | None) -> dict[str, Any]:
+def source_values(
+    source: SourceColumns | SourceConstants,
+    version: str,
+    name: str,
+    database: str | TextArray,
+    table: str | TextArray | None,
+) -> dict[str, Any]:
     """Return the source block as plain values, in the order of its schema.
 
-    `version` is incsnap's version, `name` is topic.prefix.
+    A value of changes is one for all events, or an array with one element per event; their `row` is still missing, and
+    0 stands for it. `version` is incsnap's version, `name` is topic.prefix. `database`, `table`: one name, or one per
+    event.
     """
-    return {
+    values = {
         "version": version,
         "connector": "mysql",
         "name": name,
@@ -68,3 +79,4 @@ def source_values(source: SourceConstants, version: str, name: str, database: st
         "thread": source.thread,
         "query": source.query,
     }
+    return {field: pa.array(value) if isinstance(value, np.ndarray) else value for field, value in values.items()}

@@ -24,13 +24,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from incsnap.columns.arrow import BytesArray, Columns
-from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues, Register
+from incsnap.envelope.avro_format import AvroRows, AvroStructs, AvroValues, Register, avro_keys, schema_head
 from incsnap.envelope.connect_envelope import envelope_schema, key_schema, row_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
-from incsnap.envelope.flat_rows import AvroRows, FlatRows, JsonRows, flat_schema
+from incsnap.envelope.flat_rows import FlatRows, flat_schema
 from incsnap.envelope.format import EnvelopeFormat, JoinedFormat, KeyFormat, StructFormat, ValueFormat
-from incsnap.envelope.frame_format import IMAGES, ROW, FrameKeys, FrameValues
-from incsnap.envelope.json_format import JsonKeys, JsonStructs, JsonValues
+from incsnap.envelope.frame_format import IMAGES, ROW, FrameValues
+from incsnap.envelope.json_format import JsonRows, JsonStructs, JsonValues
 from incsnap.envelope.json_rows import around, json_objects, rows_of
 from incsnap.envelope.outbox_events import EventFormat
 from incsnap.envelope.partitioner import partition
@@ -82,8 +82,7 @@ class TableFormat:
         The result is False if keys contain their schema. An ALTER of a column's DEFAULT changes that schema, so the
         same row could have one key in a window and another one in an event.
         """
-        plain = isinstance(self.key, FrameKeys) or (isinstance(self.key, JsonKeys) and not self.key.has_schema)
-        return plain and self.view.key_is_identity
+        return isinstance(self.key, JsonRows) and not self.key.has_schema and self.view.key_is_identity
 
     def bucket_partitions(self, keys: BytesArray, partitions: Mapping[str, int]) -> npt.NDArray[np.int32]:
         """Return for each key its partition in `topic`, which chooses the bucket.
@@ -162,7 +161,7 @@ class _Maker:
 
     def own_key(self) -> KeyFormat | None:
         """Return the format of keys that no transform has changed: JSON of the columns alone."""
-        return JsonKeys(self.view, self._envelope, None) if self.view.key else None
+        return JsonRows(self.view.key, self._envelope.key_modes) if self.view.key else None
 
     def encoder(self, spec: RecordSpec) -> RecordEncoder:
         kind = record_kind(spec.value, spec.op, spec.fields, spec.headers)
@@ -186,13 +185,15 @@ class _Maker:
         same = (spec.topic, spec.key_name, spec.key_fields)
         if same not in self._keys:
             if self._envelope.value in (ROW, IMAGES):
-                self._keys[same] = FrameKeys(self.view)
+                # These are not the keys that Kafka would get. An update that changes a column that tells rows apart is
+                # a deletion and an insertion, also where the settings give both rows one key, or name other columns.
+                self._keys[same] = JsonRows(self.view.identity_fields, EXACT)
             elif choice.kind == "avro":
                 assert self._registers.key is not None
-                self._keys[same] = AvroKeys(self.view, spec, self._envelope, self._registers.key)
+                self._keys[same] = avro_keys(self.view, spec, self._envelope, self._registers.key)
             else:
                 schema = key_schema(self.view, spec, modes) if choice.schemas else None
-                self._keys[same] = JsonKeys(self.view, self._envelope, schema, spec.key_fields)
+                self._keys[same] = JsonRows(self.view.key, modes, schema, constants=spec.key_fields)
         return self._keys[same]
 
     def _envelope_format(self, spec: RecordSpec) -> EnvelopeFormat:
@@ -207,11 +208,12 @@ class _Maker:
 
     def _rows(self, spec: RecordSpec) -> JsonRows | AvroRows:
         choice, modes = self._envelope.value, self._envelope.value_modes
+        schema = flat_schema(self.view, spec, modes)
         if choice.kind == "avro":
             assert self._registers.value is not None
-            return AvroRows(self.view, spec, modes, self._registers.value)
-        schema = flat_schema(self.view, spec, modes)
-        return JsonRows(self.view, spec, modes, schema if choice.schemas else None)
+            head = schema_head(self._registers.value, f"{spec.topic}-value", schema)
+            return AvroRows(self.view.shape.id, self.view.fields, modes, head, added=spec.fields)
+        return JsonRows(self.view.fields, modes, schema if choice.schemas else None, added=spec.fields)
 
     def _null_value(self, spec: RecordSpec) -> bytes | None:
         """Return the bytes in place of a missing value, or None for no bytes.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from incsnap.envelope.avro_format import AvroKeys
+from incsnap.envelope.avro_format import AvroRows
 from incsnap.envelope.format import JoinedFormat
-from incsnap.envelope.json_format import JsonKeys
+from incsnap.envelope.json_format import JsonRows
 from incsnap.envelope.record_encoder import CHANGES
 from incsnap.envelope.row_template import RowTemplate
 from incsnap.envelope.table_format import TableFormat
@@ -40,7 +40,7 @@ def table_templates(format_: TableFormat) -> TableTemplates | None:
     templates = [each.template() for each in joined]
     if len(joined) < len(values) or any(each != templates[0] for each in templates):
         return None
-    if not isinstance(key, JsonKeys | AvroKeys | None):
+    if not isinstance(key, JsonRows | AvroRows | None):
         return None
     view, envelope = format_.view, format_.envelope
     return TableTemplates(

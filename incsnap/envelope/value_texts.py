@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from incsnap.columns.arrow import Array
 from incsnap.connect.avro_columns import AvroRow
-from incsnap.connect.json_text import literal
 from incsnap.connect.schema import Schema
+from incsnap.envelope.json_rows import Members, members
 from incsnap.envelope.row_template import RowTemplate, ValueTexts
 from incsnap.envelope.table_view import ViewField
 from incsnap.errors import ValueRefused
@@ -58,48 +58,29 @@ class AvroValueTexts:
 
 
 def json_template(
-    fields: Sequence[ViewField], modes: Modes, *, head: str = "", tail: str = "", more: Sequence[tuple[str, str]] = ()
+    fields: Sequence[ViewField], modes: Modes, *, head: str = "", tail: str = "}", more: Members = ()
 ) -> RowTemplate:
-    """Return the template of the objects of `json_objects`. `more`: members that are alike in all rows."""
-    literals = [f"{literal(field.name)}:" for field in fields]
-    names = [f",{name}" if place else name for place, name in enumerate(literals)]
-    constant = ",".join(f"{literal(name)}:{text}" for name, text in more)
-    end = (f",{constant}" if constant and fields else constant) + "}" + tail
-    texts = [head + "{" + names[0], *names[1:], end] if fields else [head + "{" + end]
-    return RowTemplate.of(
-        [text.encode() for text in texts], [(field.index, json_texts(field, modes)) for field in fields]
-    )
+    """Return the template of the objects of `json_objects`. `more`: members that are alike in all rows.
 
-
-def begun(fields: Sequence[ViewField], modes: Modes, *, head: str, goes_on: bool) -> RowTemplate:
-    """Return the template of an object without its closing brace, for `ended`.
-
-    `goes_on`: whether `ended` adds members.
+    `tail` has the closing brace; without one, members may follow.
     """
-    template = json_template(fields, modes, head=head)
-    return replace(template, literals=template.literals[:-1] + (b"," if fields and goes_on else b""))
+    pieces = members([*((field.name, (None,)) for field in fields), *((name, (text,)) for name, text in more)])
+    texts = [(field.index, _one(JsonValueTexts(_unnamed(field), modes))) for field in fields]
+    return RowTemplate.of([None if piece is None else piece.encode() for piece in (head + "{", *pieces, tail)], texts)
 
 
 def avro_template(fields: Fields, modes: Modes, head: bytes, tail: bytes = b"") -> RowTemplate:
     """Return the template of a record of `fields`, with the bytes `head` before the fields and `tail` behind them."""
-    texts = [(field.index, avro_texts(field, schema, modes)) for field, schema in fields]
-    literals = [head, *[b""] * (len(texts) - 1), tail] if texts else [head + tail]
-    return RowTemplate.of(literals, texts)
-
-
-def json_texts(field: ViewField, modes: Modes) -> ValueTexts:
-    """Return the JSON encoder of the column of `field`. Columns that differ by table and name alone share it."""
-    return _one(JsonValueTexts(_unnamed(field), modes))
-
-
-def avro_texts(field: ViewField, schema: Schema, modes: Modes) -> ValueTexts:
-    """Return the Avro encoder of the column of `field`. Columns that differ by table and name alone share it."""
-    return _one(AvroValueTexts(_unnamed(field), schema, modes))
+    texts = [(field.index, _one(AvroValueTexts(_unnamed(field), schema, modes))) for field, schema in fields]
+    return RowTemplate.of([head, *[None] * len(texts), tail], texts)
 
 
 @lru_cache(maxsize=4096)
 def _one(texts: ValueTexts) -> ValueTexts:
-    """Return one object for all equal encoders: each would take 400 bytes for each column of each table."""
+    """Return one object for all equal encoders: columns that differ by table and name alone share it.
+
+    Each encoder would take 400 bytes for each column of each table.
+    """
     return texts
 
 

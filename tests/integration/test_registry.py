@@ -11,7 +11,7 @@ import pytest
 
 from incsnap.connect.avro_schema import avro_json
 from incsnap.connect.schema import Schema
-from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues
+from incsnap.envelope.avro_format import AvroStructs, AvroValues, avro_keys
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.sources import SourceConstants
 from incsnap.kafka.refusals import SinkRefused
@@ -55,7 +55,7 @@ def test_confluents_reader_reads_keys_values_and_single_records(registry_url: st
     view = hand_made_view({"id": Schema("int64"), "note": Schema("string", optional=True), "paid": DECIMAL}, key=["id"])
     columns = [pa.array([-1, 2**62]), pa.array(["é", None]), pa.array([b"\x04\xd2", b"\xff"], pa.binary())]
 
-    keys = AvroKeys(view, change_spec(topic), ENVELOPE, registry.register).keys(columns)
+    keys = avro_keys(view, change_spec(topic), ENVELOPE, registry.register).keys(columns)
     values = AvroValues(view, change_spec(topic), ENVELOPE, registry.register).reads(columns, SOURCE, NOW)
     schema = Schema("struct", name="shop.Note", version=1, fields=(("text", Schema("string")),))
     single = AvroStructs(registry.register).struct(f"{topic}.notes-value", schema, {"text": "hello"})

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from incsnap.connect.schema import Schema
-from incsnap.envelope.avro_format import AvroKeys, AvroStructs, AvroValues
+from incsnap.envelope.avro_format import AvroStructs, AvroValues, avro_keys
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import Changes, TransactionOrder
 from incsnap.envelope.sources import SourceColumns, SourceConstants
@@ -86,7 +86,7 @@ def values(registered: Registered) -> AvroValues:
 
 def test_a_key_is_a_zero_byte_the_schemas_number_and_the_record() -> None:
     registered = Registered()
-    keys = AvroKeys(VIEW, change_spec(TOPIC), ENVELOPE, registered).keys(COLUMNS)
+    keys = avro_keys(VIEW, change_spec(TOPIC), ENVELOPE, registered).keys(COLUMNS)
 
     assert keys.type == pa.binary()
     assert keys.to_pylist()[1] == b"\x00\x00\x00\x01\x2c\x04"

@@ -13,7 +13,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from incsnap.envelope.avro_format import AvroKeys, AvroValues
+from incsnap.envelope.avro_format import AvroValues, avro_keys
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.sources import SourceConstants
@@ -101,5 +101,5 @@ def test_fastavro_reads_the_connect_values(case: tuple[Column, Any], modes: Mode
     rows = AvroValues(view, change_spec("p.d.t"), envelope, reader).reads([values], SourceConstants("f", 4, 0), 0)
     assert [reader.read(row)["after"]["c"] for row in rows.to_pylist()] == expected
 
-    keys = AvroKeys(view, change_spec("p.d.t"), envelope, reader).keys([values])
+    keys = avro_keys(view, change_spec("p.d.t"), envelope, reader).keys([values])
     assert [reader.read(key)["c"] for key in keys.to_pylist()] == expected
