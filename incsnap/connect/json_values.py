@@ -1,6 +1,6 @@
 """Connect values of every type as JSON text, as Connect's JsonConverter writes them, a whole column at a time.
 
-This is the general way. Types with a measured faster way have it in their definition (`TypeDefinition.encode`).
+This is the general way. Types with a measured faster way have it in their definition (`TypeDefinition.json_texts`).
 """
 
 from __future__ import annotations

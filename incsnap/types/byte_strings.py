@@ -38,9 +38,9 @@ def _byte_string(column: Column) -> TypeDefinition:
         # The text protocol prints byte strings as they are.
         from_text=unchanged,
         schema=lambda modes: Schema("bytes" if modes.binary_handling == "bytes" else "string", column.nullable),
-        connect=_connect,
-        encode=_encode,
-        default=default,
+        connect_values=_connect,
+        json_texts=_encode,
+        printed_default=default,
     )
 
 

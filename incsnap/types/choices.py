@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +42,7 @@ def _choice(column: Column) -> TypeDefinition:
         decode=chosen(column),
         from_text=_from_text,
         schema=lambda _modes: schema,
-        encode=lambda values, _modes: strings(values),
+        json_texts=lambda values, _modes: strings(values),
     )
 
 
@@ -72,12 +74,7 @@ def _literals(column: Column) -> Decode:
             return None
         if chosen >> most:
             raise ValueError(f"a SET of {most} literals holds bit {chosen.bit_length()}")
-        written = ""
-        for place, literal in enumerate(literals):
-            if chosen >> place & 1:
-                # Like the server: there is no comma behind an empty literal that comes first.
-                written += "," + literal if written else literal
-        return written
+        return _with_commas(literal for place, literal in enumerate(literals) if chosen >> place & 1)
 
     def decode(spans: Spans) -> pa.Array:
         # Columns repeat their combinations, so the text of each combination is made once.
@@ -97,12 +94,13 @@ def _from_text(raw: BytesArray) -> TextArray:
 
 
 def _texts(value: bytes) -> str:
-    """Return the literals of one value, joined as `_literals` joins them."""
-    written = ""
-    for literal in value.split(_COMMA):
-        text = literal_text(literal, "utf8mb4")
-        written += "," + text if written else text
-    return written
+    """Return the literals of one value, joined with commas."""
+    return _with_commas(literal_text(literal, "utf8mb4") for literal in value.split(_COMMA))
+
+
+def _with_commas(literals: Iterable[str]) -> str:
+    """Return the literals joined as the server does it: there is no comma behind an empty literal that comes first."""
+    return reduce(lambda written, literal: f"{written},{literal}" if written else literal, literals, "")
 
 
 def _number(spans: Spans) -> NDArray[np.uint64]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -20,13 +20,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from incsnap.columns.arrow import Array, BytesArray, TextArray
-from incsnap.columns.images import Field
-from incsnap.columns.packets import Spans
+from incsnap.columns.arrow import Array, TextArray
 from incsnap.columns.variable import Bools, valid
 from incsnap.connect.json_text import Encoded
 from incsnap.connect.json_values import connect_json
-from incsnap.connect.schema import Schema
 from incsnap.errors import UnsupportedType, ValueRefused, shorten
 from incsnap.tables import Column, TableId
 from incsnap.types import byte_strings, choices, decimals, numbers, spatial, text, vector
@@ -51,44 +48,12 @@ _TYPES: Family = {
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnType:
-    """The type of one column."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnType(TypeDefinition):
+    """The type of one column: its definition, and how its values are written under the modes."""
 
     column: Column  #: with name and parameters
     table: TableId  #: for messages
-    _definition: TypeDefinition  #: functions for the type's values
-
-    @property
-    def arrow(self) -> pa.DataType:
-        """Return the Arrow type of the canonical column."""
-        return self._definition.arrow
-
-    def field(self, meta: int) -> Field:
-        """Return how many bytes the column takes in a row image. `meta` is `WireColumn.meta`."""
-        return self._definition.field(meta)
-
-    def decode(self, spans: Spans) -> pa.Array:
-        """Return the canonical column of values in row images.
-
-        Raise ValueError (pa.ArrowInvalid is one) or IndexError if a value is damaged.
-        """
-        return self._definition.decode(spans)
-
-    def select(self, sql: str) -> str:
-        """Return the SQL expression that selects the column named `sql` (quoted) in the text protocol without loss."""
-        return self._definition.select(sql)
-
-    def from_text(self, raw: BytesArray) -> Array:
-        """Return the canonical column of the text protocol's values (`pa.binary()`, null for NULL).
-
-        Raise pa.ArrowInvalid or ValueError if a value is not what the server prints for the type.
-        """
-        return self._definition.from_text(raw)
-
-    def schema(self, modes: Modes) -> Schema:
-        """Return the Connect schema of the field, without a default. It is optional if the column is nullable."""
-        return self._definition.schema(modes)
 
     def default(self, shown: str, modes: Modes) -> Any:
         """Return the column's DEFAULT for its schema, as Connect's JsonConverter writes a value.
@@ -97,7 +62,7 @@ class ColumnType:
         express the value. The schema then has no default, as with Debezium, and the job goes on.
         https://dev.mysql.com/doc/refman/en/information-schema-columns-table.html
         """
-        printed = self._definition.default(shown)
+        printed = self.printed_default(shown)
         if printed is None:
             return None
         try:
@@ -111,27 +76,21 @@ class ColumnType:
         is_decimal = pa.types.is_decimal(canonical.type) and self.schema(modes).type == "bytes"
         return json.loads(text, parse_float=Decimal) if is_decimal else json.loads(text)
 
-    @property
-    def rounded(self) -> bool:
-        """Return True if some modes write different values alike. Then a record's key may not tell its rows apart."""
-        return self._definition.rounded
-
     def refused(self, array: Array, modes: Modes) -> Bools | None:
         """Return a mask of the values that the modes cannot express; None if they can express all."""
-        refused = self._definition.refused and self._definition.refused(array, modes)
+        refused = self.inexpressible and self.inexpressible(array, modes)
         if refused is None or not refused.any():
             return None
         present = valid(array)
         return refused if present is None else refused & present
 
     def connect(self, array: Array, modes: Modes) -> Array:
-        """Return the Connect values of a canonical column, null for null.
+        """Return the Connect values of a canonical column (see `connect_values`), null for null.
 
-        They are boolean, int64 for all integers, float32, float64, string, binary, struct or list of float32. A value
-        that the modes cannot express becomes null; `Modes.converting` chooses whether a warning is logged. Raise
-        ValueRefused for such a value if the column is NOT NULL, or if `Modes.converting` is fail.
+        A value that the modes cannot express becomes null; `Modes.converting` chooses whether a warning is logged.
+        Raise ValueRefused for such a value if the column is NOT NULL, or if `Modes.converting` is fail.
         """
-        return self._definition.connect(self._expressible(array, modes), modes)
+        return self.connect_values(self._expressible(array, modes), modes)
 
     def encode(self, array: Array, modes: Modes) -> Encoded:
         """Return the JSON of each value of a canonical column, perhaps without quotes; null for null.
@@ -139,22 +98,13 @@ class ColumnType:
         Values that the modes cannot express are handled as in `connect`.
         """
         array = self._expressible(array, modes)
-        if self._definition.encode:
-            return self._definition.encode(array, modes)
-        return connect_json(self._definition.connect(array, modes))
+        if self.json_texts:
+            return self.json_texts(array, modes)
+        return connect_json(self.connect_values(array, modes))
 
     def to_json(self, array: Array, modes: Modes) -> TextArray:
         """Return the complete JSON of each value of a canonical column (`pa.string()`), `null` for null."""
         return self.encode(array, modes).complete().fill_null("null")
-
-    @property
-    def frame_type(self) -> pa.DataType:
-        """Return the Arrow type of the column in a DataFrame."""
-        return self._definition.frame_type or self._definition.arrow
-
-    def frame(self, array: Array) -> Array:
-        """Return a canonical column as a DataFrame's column, null for null. The values do not depend on modes."""
-        return self._definition.frame(array)
 
     def _expressible(self, array: Array, modes: Modes) -> Array:
         """Return the values, with null in place of those that the modes cannot express.
@@ -204,6 +154,8 @@ def describe(column: Column, table: TableId) -> ColumnType:
             f"Leave the table out (table.exclude.list={table.database}\\.{table.table}), or change the column's type.",
         )
     try:
-        return ColumnType(column, table, define(column))
+        defined = define(column)
     except UnsupportedType as error:
         raise UnsupportedType(f"{table}: {error.message}", error.hint) from None
+    of_type = {each.name: getattr(defined, each.name) for each in fields(defined)}
+    return ColumnType(**of_type | {"frame_type": defined.frame_type or defined.arrow}, column=column, table=table)

@@ -34,8 +34,8 @@ def _decimal(column: Column) -> TypeDefinition:
         decode=lambda spans: packed_decimals(spans, precision, scale),
         from_text=lambda raw: _from_text(raw, precision, scale),
         schema=schema,
-        connect=_connect,
-        encode=_encode,
+        connect_values=_connect,
+        json_texts=_encode,
         # Doubles round values.
         rounded=True,
         frame=(lambda values: values.cast(pa.string())) if precision > _FRAME_DIGITS else unchanged,

@@ -50,19 +50,20 @@ class TypeDefinition:
     #: value that is not of the type.
     from_text: Callable[[BytesArray], Array]
     #: DEFAULT as information_schema shows it -> what the text protocol would print for the value; None if unknown
-    default: Callable[[str], bytes | None] = str.encode
+    printed_default: Callable[[str], bytes | None] = str.encode
 
     #: Connect schema as Debezium 3.6.1 gives it, without a default; optional if the column is nullable
     schema: Callable[[Modes], Schema]
-    #: canonical column -> Connect values, for Avro, and for JSON without `encode`
-    connect: Callable[[Array, Modes], Array] = _as_it_is
+    #: canonical column -> Connect values, for Avro, and for JSON without `json_texts`: boolean, int64 for all integers,
+    #: float32, float64, string, binary, struct or list of float32
+    connect_values: Callable[[Array, Modes], Array] = _as_it_is
     #: canonical column -> JSON text, if this is faster than through Connect values
-    encode: Callable[[Array, Modes], Encoded] | None = None
+    json_texts: Callable[[Array, Modes], Encoded] | None = None
     #: mask of the values that the modes cannot express; None: the modes can express all. Any result under a null.
-    refused: Callable[[Array, Modes], Bools | None] | None = None
+    inexpressible: Callable[[Array, Modes], Bools | None] | None = None
     rounded: bool = False  #: some modes write different values alike, so a record's key may not tell its rows apart
     frame: Callable[[Array], Array] = unchanged  #: canonical column -> a DataFrame's column, whatever the modes
-    frame_type: pa.DataType | None = None  #: Arrow type of the DataFrame's column; None: that of the canonical column
+    frame_type: pa.DataType | None = None  #: Arrow type of the DataFrame's column; None here: that of the canonical one
 
 
 #: Name of a type in MySQL -> function that returns the definition for a column of the type.

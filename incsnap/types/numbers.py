@@ -101,8 +101,8 @@ def _unsigned_bigint(column: Column) -> TypeDefinition:
         decode=decode,
         from_text=_unsigned_text,
         schema=schema,
-        connect=connect,
-        encode=encode,
+        connect_values=connect,
+        json_texts=encode,
         frame=lambda values: values.cast(_BEYOND_INT64),
         frame_type=_BEYOND_INT64,
     )
@@ -178,9 +178,9 @@ def _bit(column: Column) -> TypeDefinition:
         decode=decode,
         from_text=_unsigned_text,
         schema=lambda _modes: schema,
-        connect=connect,
+        connect_values=connect,
         select=lambda sql: f"({sql} + 0)",
-        default=default,
+        printed_default=default,
         frame=_flag if bits == 1 else lambda values: _low_bytes(values, width, big=True),
         frame_type=pa.bool_() if bits == 1 else pa.binary(),
     )

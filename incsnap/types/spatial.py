@@ -42,7 +42,7 @@ def _geometry(column: Column) -> TypeDefinition:
         decode=lambda spans: _checked(binary(spans), point),
         from_text=unchanged,
         schema=lambda _modes: schema,
-        connect=lambda values, _modes: _connect(values, point),
+        connect_values=lambda values, _modes: _connect(values, point),
         frame=lambda values: _connect(values, point).field("wkb"),
     )
 

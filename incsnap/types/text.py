@@ -28,7 +28,7 @@ def _text(column: Column) -> TypeDefinition:
         decode=text if column.charset in UTF8 else decode,
         from_text=_ucs2_text if column.charset == "ucs2" else utf8_text,
         schema=lambda _modes: schema,
-        encode=lambda values, _modes: strings(values),
+        json_texts=lambda values, _modes: strings(values),
     )
 
 

@@ -27,7 +27,7 @@ def _vector(column: Column) -> TypeDefinition:
         decode=lambda spans: _checked(binary(spans)),
         from_text=unchanged,
         schema=lambda _modes: schema,
-        connect=lambda values, _modes: _connect(values),
+        connect_values=lambda values, _modes: _connect(values),
         frame=lambda values: _connect(values).cast(_OF_FRAME),
         frame_type=_OF_FRAME,
     )

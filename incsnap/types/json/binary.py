@@ -39,12 +39,7 @@ def json_text(document: bytes) -> str:
 
     An empty document is `null`: the server writes it if a NOT NULL column was added without a value.
     """
-    if not document:
-        return "null"
-    try:
-        text: str = _Document(document).value(document[0], 1, 0)
-    except (IndexError, struct.error, UnicodeDecodeError, OverflowError) as error:
-        raise ValueError(f"damaged JSON: {error}") from None
+    text: str = _read(_Document, document)
     return text
 
 
@@ -57,13 +52,18 @@ def json_tree(document: bytes) -> Node:
 
     Raise ValueError if it is damaged.
     """
+    node: Node = _read(_Tree, document)
+    return node
+
+
+def _read(form: type[_Document], document: bytes) -> Any:
+    """Return the document in the form that the class makes of it. Raise ValueError if it is damaged."""
     if not document:
         return "null"
     try:
-        node: Node = _Tree(document).value(document[0], 1, 0)
+        return form(document).value(document[0], 1, 0)
     except (IndexError, struct.error, UnicodeDecodeError, OverflowError) as error:
         raise ValueError(f"damaged JSON: {error}") from None
-    return node
 
 
 def tree_text(node: Node, depth: int = 0) -> str:

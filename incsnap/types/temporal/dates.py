@@ -50,8 +50,8 @@ def _date(column: Column) -> TypeDefinition:
         decode=_decode,
         from_text=_from_text,
         schema=lambda modes: form(*_FORMS[modes.time_precision], column.nullable),
-        connect=connect,
-        encode=unescaped(connect),
+        connect_values=connect,
+        json_texts=unescaped(connect),
         # The adjuster of years writes 0001-01-01 and 2001-01-01 alike.
         rounded=True,
         frame=lambda values: values.view(pa.date32()),

@@ -31,7 +31,7 @@ def iso_moments(micros: Ints, fraction: int, mask: Bools | None) -> TextArray:
     _date_and_clock(text, seconds)
     if fraction:
         text[:, 19] = _DOT
-        _digits(text, 20, (micros - seconds * MICROSECONDS_PER_SECOND) // 10 ** (6 - fraction), fraction)
+        write_digits(text, 20, (micros - seconds * MICROSECONDS_PER_SECOND) // 10 ** (6 - fraction), fraction)
     text[:, -1] = _Z
     return matrix(text.reshape(-1), n, width, pa.string(), mask)
 
@@ -47,7 +47,7 @@ def shortest_iso(micros: Ints, mask: Bools | None, *, with_date: bool) -> TextAr
         text[:, :8] = _clock()[seconds % SECONDS_PER_DAY]
     part = micros - seconds * MICROSECONDS_PER_SECOND
     text[:, start] = _DOT
-    _digits(text, start + 1, part, 6)
+    write_digits(text, start + 1, part, 6)
     text[:, -1] = _Z
     used = np.full(n, 7, np.int64)
     for digits in range(1, 7):
@@ -66,7 +66,8 @@ def _date_and_clock(text: Bytes, seconds: Ints) -> None:
     text[:, 11:19] = _clock()[seconds - days * SECONDS_PER_DAY]
 
 
-def _digits(text: Bytes, start: int, number: Ints, count: int) -> None:
+def write_digits(text: Bytes, start: int, number: Ints, count: int) -> None:
+    """Write `count` decimal digits of each number to the columns of `text` from `start` on."""
     for place in range(start + count - 1, start - 1, -1):
         following = number // 10
         text[:, place] = number - following * 10 + ord("0")

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from incsnap.columns.arrow import BytesArray, IntArray
 from incsnap.columns.calendar import days
-from incsnap.columns.variable import Bools, Bytes, Ints, dense, offsets_of, valid, variable
+from incsnap.columns.variable import Bools, Bytes, dense, offsets_of, valid, variable
+from incsnap.types.temporal.iso_text import write_digits
 
 ZERO_DATE = b"0000-00-00"
 _ZERO = np.uint8(ord("0"))
@@ -61,20 +62,14 @@ def printed_times(micros: IntArray, fraction: int) -> BytesArray:
     width = 10 + (fraction + 1 if fraction else 0)
     text = np.empty((len(values), width), np.uint8)
     text[:, 0] = ord("-")
-    _write(text, 1, seconds // 3600, 3)
+    write_digits(text, 1, seconds // 3600, 3)
     text[:, 4] = text[:, 7] = ord(":")
-    _write(text, 5, seconds // 60 % 60, 2)
-    _write(text, 8, seconds % 60, 2)
+    write_digits(text, 5, seconds // 60 % 60, 2)
+    write_digits(text, 8, seconds % 60, 2)
     if fraction:
         text[:, 10] = ord(".")
-        _write(text, 11, part // 10 ** (6 - fraction), fraction)
+        write_digits(text, 11, part // 10 ** (6 - fraction), fraction)
     keep = np.ones(text.shape, np.bool_)
     keep[:, 0] = values < 0
     keep[:, 1] = seconds >= 100 * 3600
     return variable(offsets_of(keep.sum(axis=1)), text[keep], pa.string(), mask)
-
-
-def _write(text: Bytes, start: int, number: Ints, count: int) -> None:
-    for place in range(start + count - 1, start - 1, -1):
-        number, digit = np.divmod(number, 10)
-        text[:, place] = digit + _ZERO

@@ -36,9 +36,9 @@ def _time(column: Column) -> TypeDefinition:
         decode=_decode(fraction_bytes(column)),
         from_text=lambda raw: _from_text(raw, column.fraction),
         schema=lambda modes: form(*_FORMS[modes.time_precision], column.nullable),
-        connect=_connect,
-        encode=unescaped(_connect),
-        refused=_refused,
+        connect_values=_connect,
+        json_texts=unescaped(_connect),
+        inexpressible=_refused,
         # Milliseconds round values.
         rounded=column.fraction > 3,
         frame=lambda values: printed_times(values, column.fraction),
