@@ -54,10 +54,8 @@ def decimal_bytes(values: Any) -> Any:
 
 def _java_decimals(values: Any) -> Any:
     """Return decimals as Java's BigDecimal prints them: below 10^-6 with an exponent, zeros with scale above 6 too."""
-    if pa.types.is_uint64(values.type):
-        return values.cast(pa.string())
     plain = plain_text(values)
-    if values.type.scale <= _PLAIN_SCALE:
+    if pa.types.is_uint64(values.type) or values.type.scale <= _PLAIN_SCALE:
         return plain
     short = pc.fill_null(pc.less(pc.abs(values), pa.scalar(Decimal("0.000001"))), False)
     # Python's Decimal has Java's rule.
@@ -67,6 +65,8 @@ def _java_decimals(values: Any) -> Any:
 
 def plain_text(values: Any) -> Any:
     """Return decimals without an exponent (`pa.string()`), with as many digits after the point as their scale."""
+    if pa.types.is_uint64(values.type):
+        return values.cast(pa.string())
     scale = values.type.scale
     whole = _unscaled(values).cast(pa.string())
     if scale == 0:

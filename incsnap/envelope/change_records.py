@@ -166,14 +166,23 @@ class _BatchWriter:
         now_us: int,
         shortening: Shortening | None,
     ) -> None:
-        self._source, self._now_us, self._shortening = source, now_us, shortening
+        self._shortening = shortening
         self._images, self._envelope = changes.images, changes.images.formats[0].envelope
         whole = changes.records
         self._out = whole if which is None else whole.only(which)
         self._event = event if which is None else event[which]
         self._number = number if which is None else number[which]
-        self._row = changes.changes.row[self._out.change]
-        self._order = None if order is None else orders_of(order, whole, which)
+        self._changes = Changes(
+            before=self._out.before,
+            after=self._out.after,
+            event=self._event,
+            row=changes.changes.row[self._out.change],
+            # A tombstone has the headers of its deletion.
+            op=np.minimum(self._out.op, np.uint8(DELETE)),
+            source=source,
+            order=None if order is None else orders_of(order, whole, which),
+            now_us=now_us,
+        )
 
     def records(self, topic: str, partitions: Mapping[str, int]) -> TopicRecords:
         """Return the records. `partitions`: how many partitions each topic has."""
@@ -196,7 +205,7 @@ class _BatchWriter:
             identity,
             old_identity,
         ]
-        marks = marks_of(out, self._event, self._source) if self._envelope.marked else None
+        marks = marks_of(out, self._event, self._changes.source) if self._envelope.marked else None
         headers, destinations = self._destinations(groups)
         records = self._with_origins(batch_of(arrays, headers, destinations, marks))
         return TopicRecords(topic, records, bucket_partition, crcs, images.table_numbers(self._event))
@@ -232,7 +241,7 @@ class _BatchWriter:
             if group.of_record is None:
                 return pa.repeat(pa.scalar(encoder.null_value, pa.binary()), len(group))
             return take(pa.array([one.null_value for one in group.encoders], pa.binary()), group.of_record)
-        changes = self._changes(group.which)
+        changes = self._changes.only(group.which)
         values = self._images.values(group.encoders, group.of_record, changes)
         if self._shortening is None or encoder.event is not None or not isinstance(self._images, TableImages):
             return values
@@ -248,7 +257,7 @@ class _BatchWriter:
             # Nothing else goes to the topic "".
             rows = [(which, event, event.rows(self._columns, self._out.after[which])) for which, event in events]
             headers = spread([(which, event.headers(each)) for which, event, each in rows], n)
-            own = [(which, event.own(each, self._now_us)) for which, event, each in rows]
+            own = [(which, event.own(each, self._changes.now_us)) for which, event, each in rows]
             return headers, [spread([(which, of[at]) for which, of in own], n) for at in range(len(own[0][1]))]
         added = [(each.which, self._headers(each)) for each in groups if each.encoder.spec.headers]
         topics: Sequence[Array] = ()
@@ -258,7 +267,7 @@ class _BatchWriter:
 
     def _headers(self, group: _Group) -> Array:
         headers = group.encoder.spec.headers
-        values = change_values(headers, self._changes(group.which), self._images.tables, self._envelope)
+        values = change_values(headers, self._changes.only(group.which), self._images.tables, self._envelope)
         return header_maps(headers, values, len(group))
 
     def _topics(self, group: _Group) -> Array:
@@ -272,7 +281,7 @@ class _BatchWriter:
         """Return the records; those of one table with the binlog position and the row's key of large ones."""
         if not isinstance(self._images, TableImages):
             return records
-        placed = with_origins(records, self._event, self._row, self._source)
+        placed = with_origins(records, self._changes)
         return with_row_keys(placed, self._images.format.view, self._columns, self._out.key)
 
     @property
@@ -280,17 +289,3 @@ class _BatchWriter:
         """Return the columns of the images of one table."""
         assert isinstance(self._images, TableImages)
         return self._images.columns
-
-    def _changes(self, which: Bools) -> Changes:
-        out, order = self._out, self._order
-        return Changes(
-            before=out.before[which],
-            after=out.after[which],
-            event=self._event[which],
-            row=self._row[which],
-            # A tombstone has the headers of its deletion.
-            op=np.minimum(out.op[which], np.uint8(DELETE)),
-            source=self._source,
-            order=None if order is None else TransactionOrder(order.total[which], order.of_table[which]),
-            now_us=self._now_us,
-        )

@@ -7,7 +7,7 @@ one topic. Each call takes whole columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -32,6 +32,10 @@ class TransactionOrder:
     total: Ints  #: number of the record in its transaction
     of_table: Ints  #: number of the record among those of its table in the transaction
 
+    def only(self, which: Any) -> TransactionOrder:
+        """Return the numbers of the records that the mask, the indexes or the slice `which` chooses."""
+        return TransactionOrder(self.total[which], self.of_table[which])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
@@ -49,6 +53,11 @@ class Changes:
     source: SourceColumns  #: one element per event
     order: TransactionOrder | None  #: None if no transaction metadata is wanted
     now_us: int  #: the records' own time, in microseconds since 1970
+
+    def only(self, which: Any) -> Changes:
+        """Return the records that the mask or the slice `which` chooses."""
+        of_records = {name: getattr(self, name)[which] for name in ("before", "after", "event", "row", "op")}
+        return replace(self, **of_records, order=self.order and self.order.only(which))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,5 +42,4 @@ def _text(field: ViewField, columns: Columns, modes: Modes) -> TextArray:
     """Return the JSON of the key's field for each row; a decimal is a plain number."""
     if field.type.schema(modes).name != _DECIMAL:
         return field.encode(columns, modes).complete()
-    values = columns[field.index]
-    return plain_text(values) if pa.types.is_decimal(values.type) else values.cast(pa.string())
+    return plain_text(columns[field.index])

@@ -171,9 +171,7 @@ class EventFormat:
         if schema.type == "string":
             return field.connect(columns, self._modes).cast(pa.binary())
         if schema.name == _DECIMAL:
-            values = columns[field.index]
-            text = plain_text(values) if pa.types.is_decimal(values.type) else values.cast(pa.string())
-            return text.cast(pa.binary())
+            return plain_text(columns[field.index]).cast(pa.binary())
         return field.encode(columns, self._modes).text.cast(pa.string()).cast(pa.binary())
 
     def _topic(self, value: str | None) -> str:

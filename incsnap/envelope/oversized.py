@@ -17,7 +17,6 @@ from incsnap.columns.variable import Ints
 from incsnap.envelope.column_rules import matches
 from incsnap.envelope.format import Changes, ValueFormat
 from incsnap.envelope.masks import cut
-from incsnap.envelope.sources import SourceColumns
 from incsnap.envelope.table_view import TableView
 from incsnap.errors import shorten
 
@@ -57,17 +56,14 @@ def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def with_origins(records: RecordBatch, event: Ints, row: Ints, source: SourceColumns) -> RecordBatch:
-    """Return the records (RECORDS), with a column ORIGIN if some of them are large.
-
-    `event`: of each record its event, as an index into `source`. `row`: of each record its number in the event.
-    """
+def with_origins(records: RecordBatch, what: Changes) -> RecordBatch:
+    """Return the records (RECORDS), with a column ORIGIN if some of them are large. `what`: the same records."""
     large = _large(records)
     if not large:
         return records
     origins: list[str | None] = [None] * len(records)
     for record in large:
-        origins[record] = source.place(int(event[record]), int(row[record]))
+        origins[record] = what.source.place(int(what.event[record]), int(what.row[record]))
     return records.append_column(ORIGIN, pa.array(origins, pa.string()))
 
 
@@ -146,7 +142,9 @@ class Shortening:
             key, value = keys[record].as_py() or b"", values[record].as_py()
             if self.room.fits(topic, key + value):
                 continue
-            short = self._cut(view, format_, images, _only(what, record), value, self.room.most(topic) - len(key))
+            short = self._cut(
+                view, format_, images, what.only(slice(record, record + 1)), value, self.room.most(topic) - len(key)
+            )
             if short is not None:
                 cut_values[record] = short
                 place = what.source.place(int(what.event[record]), int(what.row[record]))
@@ -189,21 +187,6 @@ class Shortening:
                 return short
             kept *= 0.8
         return encoded(0.0)
-
-
-def _only(what: Changes, record: int) -> Changes:
-    """Return one record of `what`."""
-    one = slice(record, record + 1)
-    order = what.order
-    return replace(
-        what,
-        before=what.before[one],
-        after=what.after[one],
-        event=what.event[one],
-        row=what.row[one],
-        op=what.op[one],
-        order=None if order is None else replace(order, total=order.total[one], of_table=order.of_table[one]),
-    )
 
 
 def _share(column: Array, kept: float) -> Array:

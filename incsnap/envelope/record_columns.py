@@ -35,8 +35,7 @@ def orders_of(order: TransactionOrder, whole: RecordImages, which: Bools | None)
     `order` has the numbers of the records with a value, in their order. A tombstone gets the numbers of its deletion.
     """
     at = np.cumsum(whole.has_value) - 1
-    at = at if which is None else at[which]
-    return TransactionOrder(order.total[at], order.of_table[at])
+    return order.only(at if which is None else at[which])
 
 
 def marks_of(records: RecordImages, event: Ints, source: SourceColumns) -> StructArray:

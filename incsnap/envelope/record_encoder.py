@@ -39,10 +39,8 @@ class RecordKind:
     headers: tuple[Added, ...]  #: headers added to a record
 
 
-@lru_cache(maxsize=256)
-def record_kind(value: ValueShape, op: str, fields: tuple[Added, ...], headers: tuple[Added, ...]) -> RecordKind:
-    """Return the one object for these properties. Look-ups use its id: hashing all added fields takes some µs."""
-    return RecordKind(value, op, fields, headers)
+#: Gives one object for equal properties. Look-ups use its id: hashing all added fields takes some µs.
+record_kind = lru_cache(maxsize=256)(RecordKind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,7 @@ There are tombstones only if the settings ask for them (tombstones.on.delete).
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -113,19 +114,14 @@ def record_images(changes: ChangedRows, keys: BytesArray, *, tombstones: bool) -
     count = np.array([len(each) for each in sequences])[kind]
     change = np.repeat(np.arange(len(kind)), count)
     step = np.arange(len(change)) - (np.cumsum(count) - count)[change]
-    op = _padded(sequences)[kind[change], step]
+    # Elements behind the end of a sequence are never read.
+    op = np.array(list(zip_longest(*sequences, fillvalue=_NO_CHANGE)), np.uint8)[step, kind[change]]
     does, image = changes.does[change], changes.image[change]
     before_key = np.where(does == INSERT, -1, image)
     after_key = np.where(does == DELETE, -1, image + (does == UPDATE))
     before = np.where((op == UPDATE) | (op == DELETE), before_key, -1)
     after = np.where((op == UPDATE) | (op == INSERT), after_key, -1)
     return RecordImages(change, op, before, after, before_key, after_key, moved[change])
-
-
-def _padded(sequences: tuple[tuple[int, ...], ...]) -> npt.NDArray[np.uint8]:
-    """Return the sequences as a matrix. Elements behind the end of a sequence are never read."""
-    most = max(map(len, sequences))
-    return np.array([(*each, *[_NO_CHANGE] * (most - len(each))) for each in sequences], np.uint8)
 
 
 def moves(changes: ChangedRows, keys: BytesArray) -> Bools:
