@@ -84,6 +84,7 @@ class AvroRows:
         """Return the template of a row without its added fields, which `ended` adds."""
         return avro_template(self._fields, self._modes, self._head, self._constants)
 
+    #: Nothing closes a row in Avro, so a template that other fields follow is the same.
     begun = template
 
     def ended(self, rows: BytesArray, values: Sequence[Value]) -> BytesArray:
