@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from incsnap.kafka.announcements import Announcement, announcement, owner_after
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.control import client_error, control_topic
+from incsnap.kafka.control import client_error, control_topic, records_from
 from incsnap.kafka.refusals import ClientError
 
 #: All announcements are in the partition of bucket 0, because one partition gives them one order.
@@ -134,26 +133,11 @@ class AnnouncementLog:
 
         Raise ClientError if that takes too long.
         """
-        self._consumer.assign([TopicPartition(self._topic, PARTITION, begin)])
-        try:
-            deadline = time.monotonic() + seconds
-            while time.monotonic() < deadline:
-                message = self._consumer.poll(0.1)
-                if message is None:
-                    continue
-                error = message.error()
-                if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                    raise client_error(error)
-                if error is None:
-                    read_announcement = announcement(message.key(), message.value())
-                    if read_announcement is not None:
-                        yield read_announcement
-                offset = message.offset() or 0
-                if offset >= (end if error is not None else end - 1):
-                    return
-        finally:
-            self._consumer.unassign()
-        raise ClientError(KafkaError._TIMED_OUT, f"{self._topic} could not be read in time", retriable=True)
+        start = TopicPartition(self._topic, PARTITION, begin)
+        for message in records_from(self._consumer, start, end, seconds):
+            read_announcement = announcement(message.key(), message.value())
+            if read_announcement is not None:
+                yield read_announcement
 
 
 def announcement_log(settings: ClientSettings, prefix: str) -> AnnouncementLog:

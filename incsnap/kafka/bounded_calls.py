@@ -12,8 +12,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from concurrent.futures import Future, wait
+from queue import SimpleQueue
+from typing import TypeVar
 
 from confluent_kafka import KafkaError
 
@@ -43,28 +44,25 @@ class BoundedCalls:
         if self._waiting is None:
             self._waiting = SimpleQueue()
             threading.Thread(target=_serve, args=(self._waiting,), name="incsnap-producer", daemon=True).start()
-        outcome: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        outcome: Future[Result] = Future()
 
         def keep_answer() -> None:
             try:
-                outcome.put((call(), None))
+                outcome.set_result(call())
             except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
-                outcome.put((None, error))
+                outcome.set_exception(error)
 
         self._waiting.put(keep_answer)
-        try:
-            result, error = outcome.get(timeout=seconds + GRACE_SECONDS)
-        except Empty:
+        wait([outcome], seconds + GRACE_SECONDS)
+        if not outcome.done():
             self.lost = True
             _log.warning(
                 "librdkafka has not returned from %s within %.0f s: its producer is abandoned, a new one continues",
                 what,
                 seconds + GRACE_SECONDS,
             )
-            raise ClientError(KafkaError._TIMED_OUT, f"librdkafka has not returned from {what}") from None
-        if error is not None:
-            raise error
-        return result  # type: ignore[no-any-return]
+            raise ClientError(KafkaError._TIMED_OUT, f"librdkafka has not returned from {what}")
+        return outcome.result()
 
     def close(self) -> None:
         """End the thread, unless it is in a call that does not return."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from incsnap.config.names import words
+
 #: Our defaults. The user's settings override them.
 _PRODUCER_DEFAULTS = {
     # Records/s of 780 bytes of JSON, with the broker on the same two cores: lz4 840,000, zstd 480,000, none 250,000.
@@ -27,7 +29,7 @@ _PRODUCER_DEFAULTS = {
     "topic.metadata.propagation.max.ms": "10000",
 }
 #: Records for about one second of a broker. Each sending task needs this memory, in addition to the blocks of its
-#: batch.
+#: batch. The queue never accepts a message larger than itself, so it gets room for the largest message.
 _QUEUE_KILOBYTES = 65_536
 #: librdkafka's default of message.max.bytes.
 _LARGEST_MESSAGE = 1_000_000
@@ -52,20 +54,13 @@ _CLIENT_DEFAULTS = {
     "client.id": "incsnap",
 }
 #: Prefixes of settings about reaching the brokers.
-_CONNECTION = (
-    "security.",
-    "sasl.",
-    "ssl.",
-    "enable.ssl.",
-    "enable.sasl.",
-    "socket.",
-    "broker.address.",
-    "client.",
-    "connections.max.idle.",
-    "reconnect.",
-    "metadata.",
-    "topic.metadata.",
-    "debug",
+_CONNECTION = tuple(
+    words(
+        """
+        security. sasl. ssl. enable.ssl. enable.sasl. socket. broker.address. client. connections.max.idle. reconnect.
+        metadata. topic.metadata. debug
+        """
+    )
 )
 
 
@@ -84,7 +79,7 @@ class ClientSettings:
         return {
             **_CLIENT_DEFAULTS,
             **_PRODUCER_DEFAULTS,
-            "queue.buffering.max.kbytes": str(self._queue_kilobytes()),
+            "queue.buffering.max.kbytes": str(max(_QUEUE_KILOBYTES, self.largest_message // 1000)),
             **self.producer,
             **_PRODUCER_FIXED,
             "bootstrap.servers": self.bootstrap_servers,
@@ -121,13 +116,6 @@ class ClientSettings:
     def for_announcements(self) -> dict[str, str]:
         """Return the settings of a producer for single records that all replicas confirm."""
         return {**self.for_admin(), "acks": "all", "enable.idempotence": "true", "linger.ms": "0"}
-
-    def _queue_kilobytes(self) -> int:
-        """Return the size of the queue, with room for the largest message.
-
-        The queue never accepts a message larger than itself.
-        """
-        return max(_QUEUE_KILOBYTES, self.largest_message // 1000)
 
     def for_admin(self) -> dict[str, str]:
         """Return the settings of an admin client."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.refusals import ClientError
@@ -148,23 +148,39 @@ def recorded_batch(
 
 def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: float) -> CommittedBatch | None:
     """Return the job's last batch in the records from `start` on, or None. Raise ClientError if that takes too long."""
-    consumer.assign([start])
     key, newest = job_id.encode(), None
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        message = consumer.poll(0.1)  # consume(n) would wait for n records or for its whole time-out
-        if message is None:
-            continue
-        error = message.error()
-        if error is None:
-            value = message.value()
-            if message.key() == key and value is not None:
-                content = json.loads(value)
-                newest = CommittedBatch(int(content["batch"]), content.get("digest", ""), content.get("place"))
-        elif error.code() == KafkaError._PARTITION_EOF:
-            return newest
-        else:
-            raise client_error(error)
+    for message in records_from(consumer, start, None, seconds):
+        value = message.value()
+        if message.key() == key and value is not None:
+            content = json.loads(value)
+            newest = CommittedBatch(int(content["batch"]), content.get("digest", ""), content.get("place"))
+    return newest
+
+
+def records_from(consumer: Consumer, start: TopicPartition, end: int | None, seconds: float) -> Iterator[Message]:
+    """Yield the records of a partition from `start` on, at least up to offset `end`.
+
+    Without `end`, yield all that readers see. The consumer must report the end of a partition
+    (`enable.partition.eof`). Raise ClientError if that takes too long.
+    """
+    consumer.assign([start])
+    try:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            message = consumer.poll(0.1)  # consume(n) would wait for n records or for its whole time-out
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
+                yield message
+            elif error.code() != KafkaError._PARTITION_EOF:
+                raise client_error(error)
+            elif end is None:
+                return
+            if end is not None and (message.offset() or 0) >= (end if error is not None else end - 1):
+                return
+    finally:
+        consumer.unassign()
     raise ClientError(KafkaError._TIMED_OUT, f"{start.topic} could not be read in time", retriable=True)
 
 

@@ -30,23 +30,6 @@ CONF_OK = 0  # rd_kafka_conf_res_t
 VTYPE_RKT, VTYPE_PARTITION, VTYPE_VALUE, VTYPE_KEY, VTYPE_OPAQUE, VTYPE_MSGFLAGS = 2, 3, 4, 5, 6, 7
 VTYPE_TIMESTAMP, VTYPE_HEADER = 8, 9
 
-#: rd_kafka_message_t, as an array that NumPy fills.
-MESSAGE = np.dtype(
-    [
-        ("err", "i4"),
-        ("_pad0", "i4"),
-        ("rkt", "u8"),
-        ("partition", "i4"),
-        ("_pad1", "i4"),
-        ("payload", "u8"),
-        ("len", "u8"),
-        ("key", "u8"),
-        ("key_len", "u8"),
-        ("offset", "i8"),
-        ("_private", "u8"),
-    ]
-)
-
 
 class Message(ctypes.Structure):
     """The structure rd_kafka_message_t, as a callback receives it."""
@@ -62,6 +45,10 @@ class Message(ctypes.Structure):
         ("offset", ctypes.c_int64),
         ("_private", ctypes.c_void_p),
     )
+
+
+#: The same structure as an element of an array that NumPy fills.
+MESSAGE = np.dtype(Message)
 
 
 class TopicPartition(ctypes.Structure):

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from incsnap.config.names import words
 from incsnap.errors import ConfigError
 from incsnap.kafka import librdkafka as c
 
@@ -29,16 +30,8 @@ _LEVEL = 6
 #: states again and again. That is no reason to give up a producer.
 _BEFORE_USE = tuple(
     f" in state {state}".encode()
-    for state in (
-        "INIT",
-        "DOWN",
-        "TRY_CONNECT",
-        "CONNECT",
-        "SSL_HANDSHAKE",
-        "AUTH_LEGACY",
-        "APIVERSION_QUERY",
-        "AUTH_HANDSHAKE",
-        "AUTH_REQ",
+    for state in words(
+        "INIT DOWN TRY_CONNECT CONNECT SSL_HANDSHAKE AUTH_LEGACY APIVERSION_QUERY AUTH_HANDSHAKE AUTH_REQ"
     )
 )
 

@@ -43,14 +43,9 @@ class TransactionalProducer:
         self._queue = ProducerQueue(self._lib, rk, self._calls, self._errors)
 
     @property
-    def refused(self) -> str | None:
-        """The reason, the topic and the key of the first record that broker or client refused; None: no record."""
+    def refused(self) -> ClientError | None:
+        """The error of the first record that broker or client refused, with its topic and key; None: no record."""
         return self._errors.refused
-
-    @property
-    def refused_code(self) -> int:
-        """The error code for `refused`; 0: no record."""
-        return self._errors.refused_code
 
     @property
     def too_large(self) -> tuple[OversizedRecord, ...]:

@@ -18,14 +18,13 @@ _PURGED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
 class ProducerErrors:
     """The errors of one producer.
 
-    `refused` describes the first record that broker or client refused, and `refused_code` is its error code.
+    `refused` is the error of the first record that broker or client refused; None: no record.
     `too_large` holds the numbered records of the open transaction that were refused for their size.
     """
 
     def __init__(self, lib: Any) -> None:
         self._lib = lib
-        self.refused: str | None = None
-        self.refused_code = 0
+        self.refused: ClientError | None = None
         self.too_large: list[OversizedRecord] = []
         # a reference for Python: librdkafka holds only the address
         self.callback = c.DELIVERY_CALLBACK(self._delivered)
@@ -52,8 +51,7 @@ class ProducerErrors:
             raw = key if isinstance(key, bytes) else ctypes.string_at(key, key_len) if key else b""
             reason = self._lib.rd_kafka_err2str(code).decode()
             name = shorten(raw.decode("utf-8", "replace"))
-            self.refused_code = code
-            self.refused = f"{reason} (topic {topic}, key {name}, value of {size} bytes)"
+            self.refused = ClientError(code, f"{reason} (topic {topic}, key {name}, value of {size} bytes)")
 
     def failure(self, rk: int | None, code: int) -> ClientError:
         """Return the error for a code without an error object.
@@ -64,7 +62,8 @@ class ProducerErrors:
         fatal = self._lib.rd_kafka_fatal_error(rk, reason, len(reason))
         if fatal:
             return ClientError(fatal, reason.value.decode("utf-8", "replace"), fatal=True)
-        return ClientError(code, self.refused or self._lib.rd_kafka_err2str(code).decode(), requires_abort=True)
+        text = self._lib.rd_kafka_err2str(code).decode() if self.refused is None else self.refused.text
+        return ClientError(code, text, requires_abort=True)
 
     def check(self, error: int | None) -> None:
         """Raise ClientError for the error object that a C function returned, and free the object.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from incsnap.connect.avro_difference import differences
@@ -18,7 +18,6 @@ from incsnap.kafka.refusals import SinkRefused
 from incsnap.kafka.registry_settings import client_settings
 
 _log = logging.getLogger(__name__)
-_T = TypeVar("_T")
 
 _MOST_DIFFERENCES = 8
 
@@ -68,23 +67,21 @@ class Registry:
         """Return the id of `schema` in the way that the settings ask for: latest version, look-up or registration."""
         if self._settings.latest:
             return self._latest(subject, schema)
-        if not self._settings.auto_register:
-            return self._lookup(subject, schema)
-        number: int = self._ask(
-            f"registering a schema of {subject}",
-            subject,
-            schema,
-            lambda client: client.register_schema(subject, self._avro(schema), self._settings.normalize),
-        )
-        return number
-
-    def _lookup(self, subject: str, schema: str) -> int:
-        number: int = self._ask(
-            f"looking up the schema of {subject} (auto.register.schemas=false)",
-            subject,
-            schema,
-            lambda client: client.lookup_schema(subject, self._avro(schema), self._settings.normalize).schema_id,
-        )
+        normalize = self._settings.normalize
+        if self._settings.auto_register:
+            number: int = self._ask(
+                f"registering a schema of {subject}",
+                subject,
+                schema,
+                lambda client: client.register_schema(subject, self._avro(schema), normalize),
+            )
+        else:
+            number = self._ask(
+                f"looking up the schema of {subject} (auto.register.schemas=false)",
+                subject,
+                schema,
+                lambda client: client.lookup_schema(subject, self._avro(schema), normalize).schema_id,
+            )
         return number
 
     def _latest(self, subject: str, schema: str) -> int:
@@ -104,7 +101,7 @@ class Registry:
         number: int = latest.schema_id
         return number
 
-    def _ask(self, what: str, subject: str, schema: str, question: Callable[[Any], _T]) -> _T:
+    def _ask(self, what: str, subject: str, schema: str, question: Callable[[Any], Any]) -> Any:
         """Return `question(client)`. `what` describes the request in errors."""
         try:
             with self._open() as client:

@@ -95,14 +95,13 @@ class BucketWriter:
         transaction = Transaction(self, kept.producer, bucket, batch, digest)
         try:
             transaction.begin(_KEPT_SECONDS)
-        except SinkError as error:
+        except BaseException as error:
+            kept.producer.close()
+            if not isinstance(error, SinkError):
+                raise
             # This happens whenever another worker wrote the bucket last, so it is logged at debug level.
             _log.debug("The producer of batch %d is closed, a new one is opened: %s", kept.batch, error)
-            kept.producer.close()
             return None
-        except BaseException:
-            kept.producer.close()
-            raise
         return transaction
 
     def fence(self, bucket: int) -> None:
@@ -222,10 +221,9 @@ class Transaction:
 
     def _failure(self, doing: str, error: ClientError) -> SinkError:
         where = f"{doing} (bucket {self._bucket}, batch {self._batch})"
-        refused = self._producer.refused
-        if refused is not None and error.code not in FENCED:
+        if error.code not in FENCED:
             # Kafka's error for the transaction is general ("a message failed"). The cause has a topic and a key.
-            error = ClientError(self._producer.refused_code, refused)
+            error = self._producer.refused or error
         failure = sink_error(where, error, transactional_id(self._writer.prefix, self._bucket))
         if error.code == KafkaError.MSG_SIZE_TOO_LARGE and self._producer.too_large:
             failure = RecordsTooLarge(failure.message, failure.hint)

@@ -64,7 +64,7 @@ def test_a_topic_that_is_missing_is_not_made_by_writing_to_it(kafka_address: str
         with pytest.raises(ClientError):
             producer.commit(SECONDS)
         assert producer.refused
-        assert name in producer.refused
+        assert name in producer.refused.text
     assert partition_counts(admin, [name]) == {}
 
 

@@ -66,7 +66,6 @@ class Broker:
 
 class Producer:
     refused = None
-    refused_code = 0
     has_lost_answers = False
 
     def __init__(self, broker: Broker, name: str) -> None:

@@ -86,7 +86,6 @@ class Producer:
     """A producer in the process of `start`."""
 
     refused = None
-    refused_code = 0
     has_lost_answers = False
     too_large = ()
 
