@@ -13,7 +13,7 @@ which no author means, so such a condition is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 #: Letters of the operations of changes and of snapshot rows.
 OPERATIONS = frozenset("crudt")
@@ -36,16 +36,13 @@ def operations(condition: str, language: str) -> tuple[str, ...]:
     `language` is GROOVY or JAVASCRIPT. Raise NotUnderstoodError if the condition asks for more than the operation.
     """
     reader = _ConditionParser(condition, language)
-    is_met = reader.condition()
+    met = reader.condition()
     reader.end()
-    return tuple(sorted(each for each in OPERATIONS if is_met(each)))
-
-
-Test = Callable[[str], bool]
+    return tuple(sorted(met))
 
 
 class _ConditionParser:
-    """A parser by recursive descent. Each reading method returns a function from an operation to True or False."""
+    """A parser by recursive descent. Each reading method returns the operations for which its part is true."""
 
     def __init__(self, text: str, language: str) -> None:
         self._language = language
@@ -55,12 +52,12 @@ class _ConditionParser:
         self._spans = [token.span("token") for token in tokens]
         self._at = 0
 
-    def condition(self) -> Test:
+    def condition(self) -> frozenset[str]:
         """Read a condition: terms that are joined by `||`."""
-        parts = [self._term()]
+        met = self._term()
         while self._skip("||"):
-            parts.append(self._term())
-        return lambda operation: any(part(operation) for part in parts)
+            met |= self._term()
+        return met
 
     def end(self) -> None:
         """Raise NotUnderstoodError if text is left behind the condition, except a semicolon."""
@@ -68,28 +65,26 @@ class _ConditionParser:
         if self._at < len(self._tokens):
             raise NotUnderstoodError(f"{self._next()!r} is not understood here")
 
-    def _term(self) -> Test:
-        parts = [self._factor()]
+    def _term(self) -> frozenset[str]:
+        met = self._factor()
         while self._skip("&&"):
-            parts.append(self._factor())
-        return lambda operation: all(part(operation) for part in parts)
+            met &= self._factor()
+        return met
 
-    def _factor(self) -> Test:
+    def _factor(self) -> frozenset[str]:
         """Read a part without `||` and `&&`: a negation, a condition in brackets, a truth value or a comparison."""
         if self._skip("!"):
             if self._next() not in ("!", "(", "true", "false"):
                 raise NotUnderstoodError(
                     f"! stands before {self._next()!r} and negates that alone; write !({self._comparison_text()})"
                 )
-            inner = self._factor()
-            return lambda operation: not inner(operation)
+            return OPERATIONS - self._factor()
         if self._skip("("):
             inner = self.condition()
             self._expect(")")
             return inner
         if self._next() in ("true", "false"):
-            holds = self._take() == "true"
-            return lambda _: holds
+            return OPERATIONS if self._take() == "true" else frozenset()
         return self._comparison()
 
     def _comparison_text(self) -> str:
@@ -98,29 +93,23 @@ class _ConditionParser:
         self._comparison()
         return self._condition[self._spans[begin][0] : self._spans[self._at - 1][1]]
 
-    def _comparison(self) -> Test:
+    def _comparison(self) -> frozenset[str]:
         """Read a comparison of the operation with a text or a list."""
         if self._skip("["):
             among = self._list()
-            self._expect(".")
-            self._expect(_MEMBER[self._language])
-            self._expect("(")
+            for token in (".", _MEMBER[self._language], "(", "value.op", ")"):
+                self._expect(token)
+            return among
+        if self._skip("value.op"):
+            if self._language == GROOVY and self._skip("in"):
+                self._expect("[")
+                return self._list()
+            sign, text = self._sign(), self._text()
+        else:
+            text, sign = self._text(), self._sign()
             self._expect("value.op")
-            self._expect(")")
-            return lambda operation: operation in among
-        if self._next() != "value.op":
-            text = self._text()
-            return self._compared(self._sign(), text, self._expect("value.op"))
-        self._expect("value.op")
-        if self._language == GROOVY and self._skip("in"):
-            self._expect("[")
-            among = self._list()
-            return lambda operation: operation in among
-        return self._compared(self._sign(), self._text())
-
-    def _compared(self, sign: str, text: str, _: str = "") -> Test:
-        equal = sign.startswith("=")
-        return lambda operation: (operation == text) == equal
+        equal = OPERATIONS & {text}
+        return equal if sign.startswith("=") else OPERATIONS - equal
 
     def _sign(self) -> str:
         sign = self._take()
@@ -129,12 +118,12 @@ class _ConditionParser:
         return sign
 
     def _list(self) -> frozenset[str]:
-        """Read the texts of a list, from behind its opening bracket to its end."""
-        texts = [self._text()]
+        """Read the operations of a list, from behind its opening bracket to its end."""
+        texts = {self._text()}
         while self._skip(","):
-            texts.append(self._text())
+            texts.add(self._text())
         self._expect("]")
-        return frozenset(texts)
+        return OPERATIONS & texts
 
     def _text(self) -> str:
         token = self._take()
@@ -155,10 +144,9 @@ class _ConditionParser:
         self._at += is_next
         return is_next
 
-    def _expect(self, token: str) -> str:
+    def _expect(self, token: str) -> None:
         if not self._skip(token):
             raise NotUnderstoodError(f"{self._next()!r} stands where {token!r} was expected")
-        return token
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:

@@ -8,12 +8,12 @@ https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/util/regex/Mat
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 
 from signals.regex import java_pattern
 
-_NAME = re.compile(r"\{([A-Za-z][A-Za-z0-9]*)\}")
+#: A backslash with its character, a group's name, digits behind a `$`, or any other character.
+_PART = re.compile(r"\\(?P<taken>.?)|\$\{(?P<name>[A-Za-z][A-Za-z0-9]*)\}|\$(?P<digits>[0-9]*)|.", re.DOTALL)
 
 #: A part of a replacement: a text, or a group by its number (int) or by its name (tuple).
 Part = str | int | tuple[str]
@@ -46,38 +46,31 @@ def parsed(regex: str, replacement: str) -> tuple[Part, ...]:
     """
     pattern = java_pattern(regex)
     parts: list[Part] = []
-    at = 0
-    while at < len(replacement):
-        letter = replacement[at]
-        at += 1
-        if letter == "\\":
-            if at == len(replacement):
+    for found in _PART.finditer(replacement):
+        taken, name, digits = found["taken"], found["name"], found["digits"]
+        if taken is not None:
+            if not taken:
                 raise ValueError("it ends with a backslash")
-            parts.append(replacement[at])
-            at += 1
-        elif letter == "$":
-            part, at = _reference(pattern.groups, pattern.groupindex, replacement, at)
-            parts.append(part)
+            parts.append(taken)
+        elif name is not None:
+            if name not in pattern.groupindex:
+                raise ValueError(f"the regular expression has no group {name!r}")
+            parts.append((name,))
+        elif digits is not None:
+            parts += _numbered(digits, pattern.groups)
         else:
-            parts.append(letter)
+            parts.append(found[0])
     return tuple(parts)
 
 
-def _reference(groups: int, names: Mapping[str, int], replacement: str, at: int) -> tuple[Part, int]:
-    """Return the group behind a `$`, and the position behind its number or name."""
-    if named := _NAME.match(replacement, at):
-        if named[1] not in names:
-            raise ValueError(f"the regular expression has no group {named[1]!r}")
-        return (named[1],), named.end()
-    digits = re.compile("[0-9]*").match(replacement, at)
-    assert digits is not None
-    if not digits[0]:
+def _numbered(digits: str, groups: int) -> tuple[Part, str]:
+    """Return the group that `digits` behind a `$` name, and the digits that are a text behind the group.
+
+    Raise ValueError if there is no such group, or no digit.
+    """
+    if not digits:
         raise ValueError("a $ stands before no group's number or {name}; write \\$ for the sign itself")
-    number, at = int(digits[0][0]), at + 1
-    if number > groups:
-        raise ValueError(f"the regular expression has no group {number}")
-    for digit in digits[0][1:]:
-        if number * 10 + int(digit) > groups:
-            break
-        number, at = number * 10 + int(digit), at + 1
-    return number, at
+    if int(digits[0]) > groups:
+        raise ValueError(f"the regular expression has no group {digits[0]}")
+    count = max(count for count in range(1, len(digits) + 1) if int(digits[:count]) <= groups)
+    return int(digits[:count]), digits[count:]
