@@ -41,13 +41,7 @@ from incsnap.snapshot.sizing import select_seconds
 from incsnap.snapshot.window import ChunkResult, ordering_columns
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks import blocks, process_name
-from incsnap.tasks.chunk_failures import (
-    AnotherLogError,
-    ShapeChangedError,
-    SharedKeyError,
-    StalledError,
-    failed,
-)
+from incsnap.tasks.chunk_failures import ChunkRefused, failed
 from incsnap.tasks.formats import format_of
 from incsnap.tasks.partitions import ChunkOrder
 
@@ -164,10 +158,11 @@ class _Group:
             self._read.append((order, self._selected(connection, order)))
         except Exception as error:  # noqa: BLE001 - the chunk is in the offset: raised, it would fail every replay
             result = failed(error)
-            if isinstance(error, StalledError):
-                self._left = result.error
-            elif result.error.startswith(f"{failures.STALLED}:"):
-                self._locked[table] = result.error
+            if result.error.startswith(f"{failures.STALLED}:"):
+                if isinstance(error, ChunkRefused):
+                    self._left = result.error
+                else:
+                    self._locked[table] = result.error
             self._give_up(order, result)
 
     def finish(self) -> None:
@@ -193,7 +188,7 @@ class _Group:
         for order, result in read:
             try:
                 log_id = _log_id(order.end, self._server[1], file, pos)
-            except AnotherLogError as error:
+            except ChunkRefused as error:
                 self._give_up(order, failed(error))
                 continue
             whole = replace(result, high_file=file, high_pos=pos, server_uuid=log_id)
@@ -211,7 +206,7 @@ class _Group:
     def _at_low_watermark(self, low_watermark: GtidSet) -> Connection[Any]:
         """Return a connection that sees all transactions of `low_watermark`.
 
-        Raise StalledError if the server does not execute them in time, and ServerUnreachable.
+        Raise ChunkRefused if the server does not execute them in time, and ServerUnreachable.
         """
         connection = self._connection
         # Whether the connection is alive is not asked before each chunk. If a SELECT finds it dead, the chunk is
@@ -231,12 +226,12 @@ class _Group:
                 # The server may have been demoted: such a server answers, but never reaches the low watermark. So the
                 # connection is closed. A new one costs 10 ms, and the wait has cost seconds.
                 connection.close()
-                raise StalledError(error.message) from error
+                raise ChunkRefused(failures.STALLED, error.message) from error
             self._reached, self._shapes = low_watermark, {}
         return connection
 
     def _shape(self, connection: Connection[Any], table: TableId) -> TableShape:
-        """Return the table's definition. Raise ShapeChangedError if the table does not exist.
+        """Return the table's definition. Raise ChunkRefused if the table does not exist.
 
         The definition is read after the low watermark. A later DDL then lies inside the window, and the planner drops
         the window.
@@ -249,13 +244,15 @@ class _Group:
                 self._shapes = {table: shape.with_defaults(defaults[table]) for table, shape in self._shapes.items()}
         shape = self._shapes.get(table)
         if shape is None:
-            raise ShapeChangedError(f"table {table} does not exist")
+            raise ChunkRefused(failures.SHAPE, f"table {table} does not exist")
         return shape
 
     def _selected(self, connection: Connection[Any], order: ChunkOrder) -> ChunkResult:
         """Read the chunk and write its window file. Return the result without the high watermark.
 
-        Raise ShapeChangedError or SharedKeyError. Errors of the SELECT and of the encoding pass through.
+        Raise ChunkRefused if the table is no longer the one that the chunk was planned for: the DDL is still on its way
+        in the binlog. Raise it too if two rows have the same key. Errors of the SELECT and of the encoding pass
+        through.
         """
         chunk, window, end = order.read.chunk, order.read.window, order.end
         settings = self._settings
@@ -263,7 +260,8 @@ class _Group:
         try:
             tail = chunk_tail(chunk, ordering_columns(shape, chunk.columns))
         except (KeyError, ValueError) as error:
-            raise ShapeChangedError(f"the key of {chunk.table} is no longer the one it was cut by: {error}") from error
+            what = f"the key of {chunk.table} is no longer the one it was cut by: {error}"
+            raise ChunkRefused(failures.SHAPE, what) from error
         format_ = format_of(settings, shape)
         may_take = select_seconds(window.doublings, settings.mysql.query_timeout_seconds)
         select_began = time.monotonic()
@@ -288,10 +286,11 @@ class _Group:
         )
         # Rows with one identity have one key, and so are in one bucket.
         if not shape.key and any(map(shares_identity, records.values())):
-            raise SharedKeyError(
+            raise ChunkRefused(
+                failures.SHARED_KEY,
                 f"rows of {chunk.table} have the same values in {', '.join(f.name for f in format_.view.key)}: the"
                 " table has no unique key without NULLs, so message.key.columns must name columns that tell its rows"
-                " apart"
+                " apart",
             )
         record_bytes = sum(map(blocks.record_bytes, records.values()))
         rows = rows_of(columns)
@@ -310,12 +309,14 @@ def _log_id(end: StreamPosition, server_uuid: str, high_file: str, high_pos: int
     """Return the id of the binlog that the high watermark is a position of.
 
     The stream was at `end` before the SELECT, so the end of the same binlog cannot be before `end`. Raise
-    AnotherLogError if it is: the server has begun a new binlog, and the stream has not heard of it yet.
+    ChunkRefused if it is: the server has begun a new binlog, and the stream has not heard of it yet. The chunk is read
+    again until the stream has.
     """
     if not end.server_uuid or server_of(end.server_uuid) != server_uuid:
         return server_uuid
     if end.file and not BinlogPosition(high_file, high_pos).reached(end.file, end.pos):
-        raise AnotherLogError(f"the binlog ends at {high_file}:{high_pos}, and was read up to {end.file}:{end.pos}")
+        what = f"the binlog ends at {high_file}:{high_pos}, and was read up to {end.file}:{end.pos}"
+        raise ChunkRefused(failures.UNREACHABLE, what)
     return end.server_uuid
 
 

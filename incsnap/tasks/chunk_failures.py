@@ -18,26 +18,12 @@ from incsnap.snapshot.window import ChunkResult
 log = logging.getLogger(__name__)
 
 
-class SharedKeyError(Exception):
-    """An error: two rows of a chunk have the same key, so they cannot be told apart."""
+class ChunkRefused(Exception):
+    """An error: the chunk cannot be read as it was ordered. `kind`: one of `snapshot.failures`."""
 
-
-class AnotherLogError(Exception):
-    """An error: the server's binlog ends before the place that the stream has reached.
-
-    So the server has begun a new binlog. The chunk is read again until the stream has noticed that.
-    """
-
-
-class StalledError(Exception):
-    """An error: the low watermark was not reached in time."""
-
-
-class ShapeChangedError(Exception):
-    """An error: the table is no longer the one that the chunk was planned for.
-
-    The DDL is still on its way in the binlog.
-    """
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 def _kind(error: Exception) -> str:
@@ -50,6 +36,8 @@ def _kind(error: Exception) -> str:
         if isinstance(cause, pymysql.err.MySQLError):
             return _kind_of_refusal(cause)
         return "value" if cause is not None else failures.TOO_LARGE
+    if isinstance(error, ChunkRefused):
+        return error.kind
     for kinds, kind in _KINDS:
         if isinstance(error, kinds):
             return kind
@@ -65,10 +53,8 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((UnsupportedType,), failures.UNSUPPORTED),
     # An OSError of a connection became ServerUnreachable before. So this one is of the window file's store, which is
     # full or away.
-    ((ServerUnreachable, OSError, AnotherLogError), failures.UNREACHABLE),
-    ((ShapeChangedError, QueryRefusedError), failures.SHAPE),
-    ((SharedKeyError,), failures.SHARED_KEY),
-    ((StalledError,), failures.STALLED),
+    ((ServerUnreachable, OSError), failures.UNREACHABLE),
+    ((QueryRefusedError,), failures.SHAPE),
     ((MemoryError, pa.ArrowCapacityError, RecordsTooLarge), failures.TOO_LARGE),
     # The planner finds the row by halving and puts it into quarantine.
     ((ValueRefused,), "value"),

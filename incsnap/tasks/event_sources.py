@@ -60,11 +60,6 @@ class EventSources:
             number=self._first + events,
         )
 
-    @property
-    def has_texts(self) -> bool:
-        """Whether the slice has any statement."""
-        return bool(len(self._sizes))
-
     def text_bytes(self, events: Ints) -> Ints:
         """Return for each event the bytes of its statement; 0 for none. Each record of the event repeats the statement.
 

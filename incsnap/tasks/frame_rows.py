@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -27,22 +28,15 @@ from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
 from incsnap.tasks.slice_records import change_blocks
 
 
+@dataclass(eq=False)
 class FramePart(InputPartition):
-    """The work of one task.
+    """The work of one task."""
 
-    `slices`: each with the number of its first event in the batch. `rows`: rows of `ReadyPart`. `reached`: transactions
-    that this batch or an earlier one has sent some event of.
-    """
-
-    def __init__(
-        self,
-        batch: int,
-        digest: str,
-        reached: GtidSet,
-        slices: tuple[tuple[SlicePart, int], ...],
-        rows: tuple[blocks.BlockRow, ...],
-    ) -> None:
-        self.batch, self.digest, self.reached, self.slices, self.rows = batch, digest, reached, slices, rows
+    batch: int  #: number of the batch
+    digest: str  #: of the batch's end, as Spark's log has it
+    reached: GtidSet  #: transactions that this batch or an earlier one has sent some event of
+    slices: tuple[tuple[SlicePart, int], ...]  #: each with the number of its first event in the batch
+    rows: tuple[blocks.BlockRow, ...]  #: rows of `ReadyPart`
 
 
 def frame_parts(parts: list[BatchPart], end: Offset, digest: str) -> list[FramePart]:

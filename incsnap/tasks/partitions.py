@@ -6,6 +6,7 @@ batch has the same parts.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark.sql.datasource import InputPartition
@@ -20,40 +21,26 @@ from incsnap.tasks.slice_files import SliceFile, SliceFiles, slice_of
 from incsnap.tasks.transaction_metadata import Border
 
 
+@dataclass(eq=False)
 class BatchPart(InputPartition):
-    """A part of batch `batch`: the work of one source task. `layout`: buckets, and partitions of topics."""
+    """A part of a batch: the work of one source task."""
 
     digest = ""  #: Digest of the batch's end.
     place = ""  #: The batch's beginning and end, as the control record has them.
 
-    def __init__(self, batch: int, layout: TopicLayout) -> None:
-        self.batch = batch
-        self.layout = layout
+    batch: int  #: number of the batch
+    layout: TopicLayout  #: buckets, and partitions of topics
 
 
+@dataclass(eq=False)
 class SlicePart(BatchPart):
-    """A part whose task decodes a slice of the binlog.
+    """A part whose task decodes a slice of the binlog."""
 
-    `order`: number of the slice among the batch's slices. `border`: whether the slice's first and last transactions are
-    complete; it matters if transactions are counted. `defaults`: column defaults, if schemas are written.
-    """
-
-    def __init__(
-        self,
-        batch: int,
-        layout: TopicLayout,
-        order: int,
-        slice_: Slice,
-        charsets: Charsets,
-        border: Border,
-        defaults: TableDefaults = (),
-    ) -> None:
-        super().__init__(batch, layout)
-        self.defaults = defaults
-        self.border = border
-        self.order = order
-        self.charsets = charsets
-        self._where: Slice | SliceFile = slice_
+    order: int  #: number of the slice among the batch's slices
+    where: Slice | SliceFile  #: the slice, or the file that it is in
+    charsets: Charsets  #: character sets of the tables' columns
+    border: Border  #: whether the first and last transactions are complete; it matters if transactions are counted
+    defaults: TableDefaults = ()  #: column defaults, if schemas are written
 
     @property
     def slice(self) -> Slice:
@@ -61,22 +48,21 @@ class SlicePart(BatchPart):
 
         Raise IncsnapError if the file is gone or was changed.
         """
-        return slice_of(self._where)
+        return slice_of(self.where)
 
     def travel_by(self, files: SliceFiles) -> None:
         """Write the slice into a file if it is large enough. The part then has only the file's name."""
-        self._where = files.put(self.slice)
+        self.where = files.put(self.slice)
 
 
+@dataclass(eq=False)
 class ReadyPart(BatchPart):
     """A part with rows of `blocks.SCHEMA` that need no work.
 
     The rows are releases, held tables, notifications, and records that planning has written down.
     """
 
-    def __init__(self, batch: int, layout: TopicLayout, rows: tuple[BlockRow, ...]) -> None:
-        super().__init__(batch, layout)
-        self.rows = rows
+    rows: tuple[BlockRow, ...]  #: the rows
 
 
 class ChunkOrder(NamedTuple):

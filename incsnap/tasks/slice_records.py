@@ -34,17 +34,22 @@ from incsnap.tasks.blocks import Run
 from incsnap.tasks.event_sources import EventSources
 from incsnap.tasks.formats import format_of
 from incsnap.tasks.numbering import Counted, number, totals
-from incsnap.tasks.small_tables import EncodedTables, SmallTable, SmallTables, encoded_tables, together
+from incsnap.tasks.small_tables import (
+    GROWTH,
+    RECORD_BYTES,
+    EncodedTables,
+    SmallTable,
+    encoded_tables,
+    small_table,
+    together,
+)
+from incsnap.tasks.table_plans import plans_of
 from incsnap.tasks.transaction_metadata import WHOLE, Border, transaction_records
 
 #: Bytes of JSON in one block, about. To encode a block takes several times its size, and Spark holds the block whole in
 #: its heap. A row of two integers has 9 bytes in the binlog and 500 in Kafka. A batch of 24 MB in two blocks (1.4 GB)
 #: was too much for a heap of 2 GB.
 _BLOCK_BYTES = 8 << 20
-#: Bytes of a record besides its row, about: the envelope and its source block.
-_RECORD_BYTES = 450
-#: Bytes of JSON for each byte of a value in the binlog, about: digits, escapes.
-_GROWTH = 4
 #: Most bytes of small tables' records that are held before the first block is yielded, when transactions are counted.
 _MOST_HELD = 4 * _BLOCK_BYTES
 
@@ -166,9 +171,11 @@ class SmallTableGroup:
         # A table with two shapes in one slice must keep the order of its rows.
         times = Counter(rows.shape.id for rows in tables)
         held, most = 0, _MOST_HELD if self._settings.transaction_metadata else math.inf
-        small = SmallTables(self._settings, self._defaults, _GROWTH, _RECORD_BYTES)
+        plans = plans_of(self._settings)
         for rows in tables:
-            one = small.small(rows, self._sources) if times[rows.shape.id] == 1 and held < most else None
+            one = None
+            if times[rows.shape.id] == 1 and held < most:
+                one = small_table(rows, self._settings, plans, self._sources, self._defaults)
             if one is None:
                 self.left.append(rows)
             else:
@@ -213,7 +220,7 @@ def _parts(event: npt.NDArray[np.int32], sizes: Longs, more: Longs) -> Iterator[
     each of its records has besides the row: a statement, names of columns, a schema.
     """
     first_image = np.searchsorted(event, np.arange(len(sizes) + 1))
-    cost = sizes * _GROWTH + np.diff(first_image) * (_RECORD_BYTES + more)
+    cost = sizes * GROWTH + np.diff(first_image) * (RECORD_BYTES + more)
     number = (np.cumsum(cost) - cost) // _BLOCK_BYTES
     begins = [*np.flatnonzero(np.diff(number, prepend=-1)).tolist(), len(sizes)]
     for begin, end in pairwise(begins):

@@ -32,8 +32,12 @@ from incsnap.tables import Defaults, TableId
 from incsnap.tasks.blocks import Run
 from incsnap.tasks.event_sources import EventSources
 from incsnap.tasks.numbering import Counted
-from incsnap.tasks.table_plans import PlacedTexts, TablePlan, TextKind, ValueKind, plans_of
+from incsnap.tasks.table_plans import PlacedTexts, TablePlan, TablePlans, TextKind, ValueKind
 
+#: Bytes of a record besides its row, about: the envelope and its source block.
+RECORD_BYTES = 450
+#: Bytes of JSON for each byte of a value in the binlog, about: digits, escapes.
+GROWTH = 4
 #: Most row images of a small table. Plain Python takes longer for more of them than whole columns do.
 _MOST_IMAGES = 128
 #: Most values of a small table, for the same reason: 200 columns of 128 rows take half as long again.
@@ -60,36 +64,28 @@ class SmallTable:
         return len(self.few) * len(self.few.columns)
 
 
-class SmallTables:
-    """The search for the small tables of one slice.
+def small_table(
+    rows: TableRows,
+    settings: Settings,
+    plans: TablePlans,
+    sources: EventSources,
+    defaults: Mapping[TableId, Defaults],
+) -> SmallTable | None:
+    """Return the table with the places of its values; None if the table has to be encoded alone.
 
-    `growth`: bytes of JSON that a byte of the binlog becomes, about. `record_bytes`: bytes of a record without its row
-    (the envelope and its source block), about.
+    Raise what `format_of` raises.
     """
-
-    def __init__(
-        self, settings: Settings, defaults: Mapping[TableId, Defaults], growth: int, record_bytes: int
-    ) -> None:
-        self._settings, self._defaults = settings, defaults
-        self._growth, self._record_bytes = growth, record_bytes
-        self._plans = plans_of(settings)
-
-    def small(self, rows: TableRows, sources: EventSources) -> SmallTable | None:
-        """Return the table with the places of its values; None if the table has to be encoded alone.
-
-        Raise what `format_of` raises.
-        """
-        if len(rows.events) > _MOST_IMAGES or (size := int(rows.sizes.sum())) > _MOST_BYTES:
-            return None
-        plan = self._plans.of(self._settings, rows.table_map, self._defaults.get(rows.shape.id, ()))
-        if plan is None:
-            return None
-        few = rows.walked(plan.layout, min(_MOST_IMAGES, _MOST_VALUES_OF_ONE // max(1, len(plan.layout.fields))))
-        if few is None:
-            return None
-        constant = self._record_bytes + plan.templates.record_bytes + plan.literal_bytes
-        texts = int(sources.text_bytes(rows.events).max()) if sources.has_texts else 0
-        return SmallTable(rows, plan, few, size * self._growth + len(few) * (constant + texts))
+    if len(rows.events) > _MOST_IMAGES or (size := int(rows.sizes.sum())) > _MOST_BYTES:
+        return None
+    plan = plans.of(settings, rows.table_map, defaults.get(rows.shape.id, ()))
+    if plan is None:
+        return None
+    few = rows.walked(plan.layout, min(_MOST_IMAGES, _MOST_VALUES_OF_ONE // max(1, len(plan.layout.fields))))
+    if few is None:
+        return None
+    constant = RECORD_BYTES + plan.templates.record_bytes + plan.literal_bytes
+    texts = int(sources.text_bytes(rows.events).max(initial=0))
+    return SmallTable(rows, plan, few, size * GROWTH + len(few) * (constant + texts))
 
 
 def together(tables: Iterable[SmallTable], most: int) -> Iterator[list[SmallTable]]:
@@ -163,15 +159,15 @@ def encoded_tables(tables: Sequence[SmallTable]) -> EncodedTables | None:
     The caller then encodes these tables one by one. The error then names the table, or the settings replace the value.
     """
     try:
-        made = _encoded(tables)
+        keys, texts, identities, shown = (pa.array(each, pa.binary()) for each in _encoded(tables))
         events = [table.rows.events for table in tables]
         images = np.array([count for table in tables for count in table.few.images], np.int64)
         encoded = EncodedImages(
             formats=[table.plan.templates.format for table in tables],
-            keys=pa.array(made.keys, pa.binary()),
-            rows=pa.array(made.rows, pa.binary()),
-            of_identities=pa.array(made.identities, pa.binary()),
-            of_shown=pa.array(made.shown, pa.binary()),
+            keys=keys,
+            rows=texts,
+            of_identities=identities,
+            of_shown=shown,
             image_event=np.repeat(np.arange(len(images), dtype=np.int32), images),
             of_event=np.repeat(np.arange(len(tables)), [len(each) for each in events]),
         )
@@ -181,21 +177,11 @@ def encoded_tables(tables: Sequence[SmallTable]) -> EncodedTables | None:
         return None
 
 
-class _Encoded:
-    """Lists with one element per row image: its key, its row and so on.
+def _encoded(tables: Sequence[SmallTable]) -> list[list[bytes | None]]:
+    """Return the encoded texts of all row images of the tables, in order: a list for each text of `TablePlan.placed`.
 
     An element is None if the table has no such text.
     """
-
-    def __init__(self) -> None:
-        self.keys: list[bytes | None] = []
-        self.rows: list[bytes | None] = []
-        self.identities: list[bytes | None] = []
-        self.shown: list[bytes | None] = []
-
-
-def _encoded(tables: Sequence[SmallTable]) -> _Encoded:
-    """Return the encoded texts of all row images of the tables, in order."""
     places: defaultdict[ValueKind, list[ValueSpan]] = defaultdict(list)
     firsts: list[dict[int, int]] = []
     for table in tables:
@@ -209,13 +195,10 @@ def _encoded(tables: Sequence[SmallTable]) -> _Encoded:
     decoded = {kind: kind.decode(packets, of_kind) for kind, of_kind in places.items()}
     kinds = dict.fromkeys(kind for table in tables for kind in table.plan.texts)
     texts = {kind: kind.texts(decoded[kind.values]) for kind in kinds}
-    made = _Encoded()
+    made: list[list[bytes | None]] = [[] for _ in tables[0].plan.placed]
     for table, first in zip(tables, firsts, strict=True):
-        plan, count = table.plan, len(table.few)
-        made.keys += _put_together(plan.key, texts, first, count)
-        made.rows += _put_together(plan.row, texts, first, count)
-        made.identities += _put_together(plan.identity, texts, first, count)
-        made.shown += _put_together(plan.shown, texts, first, count)
+        for of_images, placed in zip(made, table.plan.placed, strict=True):
+            of_images += _put_together(placed, texts, first, len(table.few))
     return made
 
 

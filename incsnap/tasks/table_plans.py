@@ -6,8 +6,8 @@ A plan is made once for each definition of a table, and the worker keeps it. Exa
     name      "shop.pens"                   "shop.inks"
     topic     "p.shop.pens"                 "p.shop.inks"
     needed    (0, int), (1, varchar)        (0, int), (1, varchar)    the same two ValueKind objects
-    key       b'{"id":%b}'                  b'{"id":%b}'              PlacedTexts of column 0
-    row       b'{"id":%b,"name":%b}'        b'{"id":%b,"name":%b}'    PlacedTexts of columns 0 and 1
+    placed    b'{"id":%b}'                  b'{"id":%b}'              the key: PlacedTexts of column 0
+              b'{"id":%b,"name":%b}'        b'{"id":%b,"name":%b}'    the row: PlacedTexts of columns 0 and 1
 
 A slice inserts (7, 'blue') and (8, NULL) into `shop.pens`, and (1, 'black') into `shop.inks`:
 
@@ -80,10 +80,8 @@ class TablePlan:
     name: str  #: the table, as `str(TableId)`
     layout: ImageLayout  #: where values lie in a row image
     needed: tuple[tuple[int, ValueKind], ...]  #: (index, kind) of each column that is decoded
-    key: PlacedTexts | None  #: of the record's key; None for a table without a key
-    row: PlacedTexts  #: of `before` and `after`, or of a flat row
-    identity: PlacedTexts | None  #: of the row's identity; None if the key identifies rows
-    shown: PlacedTexts | None  #: of the row as skip.messages.without.change compares it; None if that setting is off
+    #: of key, row, identity and shown row, as in `TableTemplates`; None for a text that the table does not have
+    placed: tuple[PlacedTexts | None, ...]
     texts: tuple[TextKind, ...]  #: all kinds of texts of the four templates, each once
     literal_bytes: int  #: bytes of the templates: what an image becomes besides its values
 
@@ -134,19 +132,17 @@ def _plan(settings: Settings, table_map: TableMap, defaults: Defaults) -> TableP
     _, fields = types_and_fields(table_map)
     kinds = [_value_kind(replace(column, name=""), field) for column, field in zip(shape.columns, fields, strict=True)]
     needed = tuple((index, kinds[index]) for index in sorted(templates.format.view.needed))
-    placed = {
-        name: None if template is None else _placed(template, kinds)
-        for name, template in (("key", templates.key), ("identity", templates.identity), ("shown", templates.shown))
-    }
-    row = _placed(templates.row, kinds)
-    whole = [each for each in (row, *placed.values()) if each is not None]
+    placed = tuple(
+        None if template is None else _placed(template, kinds)
+        for template in (templates.key, templates.row, templates.identity, templates.shown)
+    )
+    whole = [each for each in placed if each is not None]
     return TablePlan(
         templates,
         str(shape.id),
         layout_of(fields),
         needed,
-        row=row,
-        **placed,
+        placed,
         texts=tuple(dict.fromkeys(kind for each in whole for _, kind in each.texts)),
         literal_bytes=sum(len(each.template.literals) for each in whole),
     )
@@ -161,6 +157,4 @@ def _value_kind(column: Column, field: Field) -> ValueKind:
     return ValueKind(describe(column, _NO_TABLE), field)
 
 
-@lru_cache(maxsize=4096)
-def _text_kind(values: ValueKind, texts: ValueTexts) -> TextKind:
-    return TextKind(values, texts)
+_text_kind = lru_cache(maxsize=4096)(TextKind)
