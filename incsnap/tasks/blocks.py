@@ -5,7 +5,6 @@ The functions of this module make such rows, and read their blocks.
     kind      block                                                         made with
     events    Arrow IPC stream of `envelope.records.RECORDS`, one table     `events`
     tables    Arrow IPC stream of `RECORDS`, many tables, table by table    `tables`
-    control   Arrow IPC stream of `RECORDS`, one topic, not de-duplicated   `control`
     release   JSON: parts of a window to send now                           `release`
     hold      JSON: tables with held windows, whose keys are written down   `held_tables`
 """
@@ -17,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -42,7 +42,7 @@ ARROW = pa.schema(
         ("block", pa.binary()),
     ]
 )
-EVENTS, TABLES, CONTROL, RELEASE, HELD_TABLES = "events", "tables", "control", "release", "hold"
+EVENTS, TABLES, RELEASE, HELD_TABLES = "events", "tables", "release", "hold"
 #: Key of the schema's metadata under which a block of many tables names its runs.
 _RUNS = b"incsnap.tables"
 
@@ -64,7 +64,10 @@ class ReleaseOrder:
 
 
 def events(batch: int, bucket: int, order: int, topic: str, table: str, records: pa.RecordBatch) -> BlockRow:
-    """Return a block of change records of one table, in binlog order."""
+    """Return a block of change records of one table, in binlog order.
+
+    The table "" is that of control records (`control`).
+    """
     return batch, bucket, order, EVENTS, topic, table, encode(records)
 
 
@@ -82,8 +85,10 @@ def tables(batch: int, bucket: int, order: int, runs: Sequence[Run], records: pa
     return batch, bucket, order, TABLES, "", "", encode(named)
 
 
-def runs_of(records: pa.RecordBatch) -> list[Run]:
-    """Return the runs of records that `tables` encoded, in order."""
+def runs_of(kind: str, topic: str, table: str, records: pa.RecordBatch) -> list[Run]:
+    """Return the runs of the records of a block, in order. `kind`, `topic` and `table`: of the block's row."""
+    if kind == EVENTS:
+        return [Run(topic, table, len(records))]
     return [Run(*run) for run in json.loads(records.schema.metadata[_RUNS])]
 
 
@@ -100,7 +105,7 @@ def control(batch: int, bucket: int, order: int, topic: str, records: pa.RecordB
 
     They are never de-duplicated.
     """
-    return batch, bucket, order, CONTROL, topic, "", encode(records)
+    return events(batch, bucket, order, topic, "", records)
 
 
 def release(batch: int, bucket: int, order: int, what: ReleaseOrder) -> BlockRow:
@@ -147,6 +152,15 @@ def decode(block: Any) -> list[pa.RecordBatch]:
     """Return the record batches of a stream that `encode` wrote, without empty ones."""
     with pa.ipc.open_stream(block, options=_DECOMPRESSED) as reader:
         return [batch for batch in reader if batch.num_rows]
+
+
+def kept(runs: Sequence[Run], records: pa.RecordBatch, keep: Any) -> tuple[list[Run], pa.RecordBatch]:
+    """Return the records for which `keep` is true, and their runs. `keep` is an array of NumPy."""
+    before = np.append(0, np.cumsum(keep))
+    borders = np.cumsum([0, *(run.records for run in runs)])
+    counts = np.diff(before[borders]).tolist()
+    left = [run._replace(records=count) for run, count in zip(runs, counts, strict=True) if count]
+    return left, records.filter(pa.array(keep))
 
 
 def record_bytes(records: pa.RecordBatch) -> int:

@@ -40,18 +40,18 @@ class Buffers(Protocol):
     def read_discards(self, batch: int, bucket: int, table: str) -> pa.Array: ...
 
 
-class TableBlock(NamedTuple):
-    """Encoded records of one table, or of one topic of notifications."""
+class ChangeBlock(NamedTuple):
+    """Encoded changes, or notifications."""
 
-    topic: str
-    table: str  #: as `str(TableId)`; "" for notifications
+    kind: str  #: `blocks.EVENTS` or `blocks.TABLES`
+    topic: str  #: "" for many tables
+    table: str  #: as `str(TableId)`; "" for many tables and for notifications
     records: pa.Buffer  #: as `blocks.encode` wrote them
 
-
-class TablesBlock(NamedTuple):
-    """Encoded records of many tables. The records' metadata names the tables (`blocks.runs_of`)."""
-
-    records: pa.Buffer
+    def decoded(self) -> Iterator[tuple[list[blocks.Run], pa.RecordBatch]]:
+        """Yield the records, with their runs."""
+        for records in blocks.decode(self.records):
+            yield blocks.runs_of(self.kind, self.topic, self.table, records), records
 
 
 @dataclass(slots=True)
@@ -62,36 +62,30 @@ class BucketBatch:
     digest: str  #: digest of the batch's end
     bucket: int  #: number of the bucket
     #: Changes and notifications, encoded. They are decoded one by one, because all of them may be gigabytes.
-    changes: list[TableBlock | TablesBlock] = field(default_factory=list)
+    changes: list[ChangeBlock] = field(default_factory=list)
     releases: list[blocks.ReleaseOrder] = field(default_factory=list)  #: the windows' parts to send
     #: tables with held windows, whose keys are written down; None if the batch holds no window
     held_tables: tuple[str, ...] | None = None
     place: str = ""  #: the batch's beginning and end, for the control record
-    _identifying: dict[str, list[pa.RecordBatch]] | None = None  #: cache of `_in_tables`
 
-    def keys_of(self, table: str) -> pa.Array:
-        """Return the identities of all events of the table in this batch and bucket.
+    def keys_of(self, tables: Iterable[str]) -> dict[str, pa.Array]:
+        """Return for each table the identities of all its events in this batch and bucket.
 
         Inserts and deletes have one identity each, updates the one before and the one after the change.
         """
-        of_table = (each for each in self.changes if isinstance(each, TableBlock) and each.table == table != "")
-        keys = [overtaken_by(records) for each in of_table for records in blocks.decode(each.records)]
-        keys += map(overtaken_by, self._in_tables().get(table, ()))
-        return pa.concat_arrays(keys) if keys else pa.array([], pa.binary())
-
-    def _in_tables(self) -> Mapping[str, Sequence[pa.RecordBatch]]:
-        """Return for each table the key columns from the blocks of many tables. Each block is decoded once only."""
-        if self._identifying is None:
-            self._identifying = {}
-            for block in self.changes:
-                for records in blocks.decode(block.records) if isinstance(block, TablesBlock) else ():
-                    for run, of_table in blocks.by_run(records.select(_IDENTIFYING), blocks.runs_of(records)):
-                        self._identifying.setdefault(run.table, []).append(of_table)
-        return self._identifying
+        keys: dict[str, list[pa.Array]] = {table: [] for table in tables}
+        for block in self.changes:
+            if block.kind == blocks.EVENTS and block.table not in keys:
+                continue
+            for runs, records in block.decoded() if keys else ():
+                for run, of_table in blocks.by_run(records.select(_IDENTIFYING), runs):
+                    if run.table in keys:
+                        keys[run.table].append(overtaken_by(of_table))
+        return {table: pa.concat_arrays(found or [pa.array([], pa.binary())]) for table, found in keys.items()}
 
     def overtaken(self) -> dict[str, pa.Array]:
         """Return for each table with a held window the identities of its events in this batch and bucket, each once."""
-        return {table: pc.unique(self.keys_of(table)) for table in self.held_tables or ()}
+        return {table: pc.unique(keys) for table, keys in self.keys_of(self.held_tables or ()).items()}
 
 
 def gather(batches: Iterable[pa.RecordBatch]) -> BucketBatch | None:
@@ -121,11 +115,8 @@ def gather(batches: Iterable[pa.RecordBatch]) -> BucketBatch | None:
 def _add(received: BucketBatch, row: Mapping[str, Any]) -> None:
     """Add one block to the bucket. Raise SinkError if its kind is unknown."""
     kind, block = row["kind"].as_py(), row["block"].as_buffer()
-    if kind in (blocks.EVENTS, blocks.CONTROL):
-        table = row["tbl"].as_py() if kind == blocks.EVENTS else ""
-        received.changes.append(TableBlock(row["topic"].as_py(), table, block))
-    elif kind == blocks.TABLES:
-        received.changes.append(TablesBlock(block))
+    if kind in (blocks.EVENTS, blocks.TABLES):
+        received.changes.append(ChangeBlock(kind, row["topic"].as_py(), row["tbl"].as_py(), block))
     elif kind == blocks.RELEASE:
         received.releases.append(blocks.decode_release(block.to_pybytes()))
     elif kind == blocks.HELD_TABLES:
@@ -166,19 +157,15 @@ class Delivery:
 
     def _changes(self) -> Iterator[Outgoing]:
         for block in self._received.changes:
-            for each in blocks.decode(block.records):
-                if isinstance(block, TablesBlock):
-                    runs, records = _sent_runs(each)
-                else:
-                    records = sent(each)
-                    runs = [blocks.Run(block.topic, block.table, len(records))]
-                if isinstance(block, TablesBlock) or block.table:
+            for whole_runs, whole in block.decoded():
+                runs, records = sent(whole_runs, whole)
+                if block.table or block.kind == blocks.TABLES:
                     self._events += len(records) - records.column("value").null_count
                 yield Outgoing(runs, records)
 
     def _released(self) -> Iterator[Outgoing]:
         received, buffers = self._received, self._buffers
-        fresh = {table: received.keys_of(table) for table in {release.table for release in received.releases}}
+        fresh = received.keys_of(release.table for release in received.releases)
         # Windows of a table are held through nearly the same batches, so each batch's keys are read once.
         written = cache(partial(buffers.read_discards, bucket=received.bucket))
         for release in received.releases:
@@ -192,26 +179,14 @@ class Delivery:
                 yield Outgoing([blocks.Run(release.topic, release.table, len(kept))], kept, release.file)
 
 
-def sent(records: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the records without those that a transform drops.
+def sent(runs: Sequence[blocks.Run], records: pa.RecordBatch) -> tuple[Sequence[blocks.Run], pa.RecordBatch]:
+    """Return the records without those that a transform drops, and their runs.
 
     The source task has marked such a record with partition -1: it is not sent, but its key still overtakes rows of
     windows.
     """
-    dropped = pc.less(records.column("partition"), 0)
-    return records.filter(pc.invert(dropped)) if pc.any(dropped).as_py() else records
-
-
-def _sent_runs(records: pa.RecordBatch) -> tuple[list[blocks.Run], pa.RecordBatch]:
-    """Drop the records of a block of many tables that a transform drops.
-
-    Return the runs that are left, and the records.
-    """
-    runs, kept = blocks.runs_of(records), sent(records)
-    if len(kept) < len(records):
-        of_tables = [run._replace(records=len(sent(each))) for run, each in blocks.by_run(records, runs)]
-        runs = [run for run in of_tables if run.records]
-    return runs, kept
+    goes = records.column("partition").to_numpy() >= 0
+    return (runs, records) if goes.all() else blocks.kept(runs, records, goes)
 
 
 def _without(rows: pa.RecordBatch, overtaking: Sequence[pa.Array]) -> pa.RecordBatch:

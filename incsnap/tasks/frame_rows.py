@@ -76,15 +76,14 @@ def _delivered(part: FramePart, settings: Settings, buffers: WindowBuffers) -> I
     """Yield (topic, table, records) of the part, without overtaken rows of windows."""
     if not part.rows:
         for topic, table, records in _changes(part, settings):
-            kept = sent(records)
+            _, kept = sent((), records)
             if len(kept):
                 yield topic, table, kept
         return
     rows = [*part.rows]
     for number, (topic, table, records) in enumerate(_changes(part, settings)):
-        make = blocks.events if table else _notes
         # Orders after the batch's releases and holds, and before what planning has written down.
-        rows.append(make(part.batch, 0, 1 << 32 | number, topic, table, records))
+        rows.append(blocks.events(part.batch, 0, 1 << 32 | number, topic, table, records))
     received = gather(blocks.to_arrow([row], part.digest) for row in rows)
     assert received is not None
     if received.held_tables is not None:
@@ -92,10 +91,6 @@ def _delivered(part: FramePart, settings: Settings, buffers: WindowBuffers) -> I
         # same.
         buffers.write_discards(received.batch, received.bucket, received.overtaken())
     yield from Delivery(received, buffers).by_table()
-
-
-def _notes(batch: int, bucket: int, order: int, topic: str, table: str, records: pa.RecordBatch) -> blocks.BlockRow:
-    return blocks.control(batch, bucket, order, topic, records)
 
 
 def _changes(part: FramePart, settings: Settings) -> Iterator[tuple[str, str, Any]]:

@@ -31,6 +31,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.outgoing_messages import NUMBER
 from incsnap.kafka.refusals import OversizedRecord, RecordsTooLarge, SinkRefused
 from incsnap.kafka.topic_limits import BATCH_OVERHEAD, limit_in_memory, lower_batches, surely_exceeds, topic_limit
+from incsnap.tasks.blocks import kept
 from incsnap.tasks.outgoing import Outgoing
 
 _log = logging.getLogger(__name__)
@@ -85,16 +86,11 @@ class LeftOut:
         gone = self._too_large(outgoing, first)
         if not gone:
             return Outgoing(outgoing.runs, numbered, outgoing.window)
-        runs, begin = [], 0
-        for run in outgoing.runs:
-            left = run.records - sum(begin <= row < begin + run.records for row in gone)
-            runs.append(run._replace(records=left))
-            begin += run.records
-        mask = np.ones(len(records), np.bool_)
-        mask[list(gone)] = False
+        keep = np.ones(len(records), np.bool_)
+        keep[list(gone)] = False
         for row, reason in gone.items():
             self._leave_out(outgoing, row, first + row, reason)
-        return Outgoing([run for run in runs if run.records], numbered.filter(pa.array(mask)), outgoing.window)
+        return Outgoing(*kept(outgoing.runs, numbered, keep), outgoing.window)
 
     def learn(self, error: RecordsTooLarge) -> None:
         """Decide which of the records that Kafka refused the next attempt leaves out.

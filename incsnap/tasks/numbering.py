@@ -29,18 +29,6 @@ class Counted:
     owner: Ints  #: for each record, the index of its transaction in the slice
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TransactionTotals:
-    """Counts of records per transaction and table, earlier batches included.
-
-    Sorted by transaction, then by table's name.
-    """
-
-    owner: Ints  #: for each count, the index of the transaction in the slice
-    table: Sequence[str]  #: for each count, the table's name
-    count: Ints  #: records with a value
-
-
 def number(counted: Sequence[Counted], begun: OpenCounts | None) -> list[TransactionOrder]:
     """Return for each record its number in its transaction, and its number among the transaction's records of its
     table.
@@ -73,8 +61,11 @@ def number(counted: Sequence[Counted], begun: OpenCounts | None) -> list[Transac
     ]
 
 
-def totals(counted: Sequence[Counted], begun: OpenCounts | None) -> TransactionTotals:
-    """Return how many records each transaction has per table. `begun`: as in `number`."""
+def totals(counted: Sequence[Counted], begun: OpenCounts | None) -> list[tuple[int, str, int]]:
+    """Return (transaction, table, records with a value) for each transaction and table, earlier batches included.
+
+    A transaction is its index in the slice. Sorted by transaction, then by table's name. `begun`: as in `number`.
+    """
     before = dict(begun.tables) if begun is not None else {}
     tables = sorted({each.table for each in counted} | set(before))
     place = {table: at for at, table in enumerate(tables)}
@@ -85,7 +76,7 @@ def totals(counted: Sequence[Counted], begun: OpenCounts | None) -> TransactionT
     pair, inverse = np.unique(np.concatenate(pairs), return_inverse=True)
     count = np.bincount(inverse, np.concatenate(weights), len(pair)).astype(np.int64)
     owner, table = divmod(pair, max(1, len(tables)))
-    return TransactionTotals(owner, [tables[at] for at in table.tolist()], count)
+    return list(zip(owner.tolist(), [tables[at] for at in table.tolist()], count.tolist(), strict=True))
 
 
 def _within(group: Ints) -> Ints:

@@ -9,14 +9,8 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-ZYGOTE, PLAN, PLANNER, TASKS, COMMITS, CHUNK = (
-    "incsnap-zygote",
-    "incsnap-plan",
-    "incsnap-planner",
-    "incsnap-tasks",
-    "incsnap-commits",
-    "incsnap-chunk",
-)
+ZYGOTE, PLAN, PLANNER = "incsnap-zygote", "incsnap-plan", "incsnap-planner"
+TASKS, COMMITS, CHUNK = "incsnap-tasks", "incsnap-commits", "incsnap-chunk"
 _OF_MODULES = {
     "pyspark.sql.streaming.python_streaming_source_runner": PLANNER,
     "pyspark.worker": TASKS,

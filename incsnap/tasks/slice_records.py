@@ -105,9 +105,8 @@ class _BlockWriter:
         self._sources, self._layout, self._now_us, self._shortening = sources, layout, now_us, shortening
 
     def of_many(self, laid: EncodedTables, orders: Sequence[TransactionOrder] | None) -> Iterator[_Block]:
-        """Yield the blocks of small tables that were decoded together."""
-        for bucket, runs, records in laid.blocks(self._sources, orders, self._layout, self._now_us):
-            yield bucket, "", runs, records
+        """Return the blocks of small tables that were decoded together."""
+        return laid.blocks(self._sources, orders, self._layout, self._now_us)
 
     def of_one(self, events: Longs, laid: RowChanges, order: TransactionOrder | None) -> Iterator[_Block]:
         """Yield the blocks of one table. `events`: the indexes of its events in the slice."""
@@ -138,8 +137,7 @@ def open_counts(slice_: Slice, charsets: Charsets, settings: Settings, begun: Op
     last = last_transaction(slice_)
     laid_out = _laid_out(table_rows(last, charsets), settings, EventSources(last, queries=False))
     sums = totals([_counted(last, events, laid) for events, laid in laid_out], begun)
-    pairs = zip(sums.table, sums.count.tolist(), strict=True)
-    return OpenCounts(int(last.transactions.column("ts_us")[0]), tuple(pairs))
+    return OpenCounts(int(last.transactions.column("ts_us")[0]), tuple((table, count) for _, table, count in sums))
 
 
 def _counted(slice_: Slice, of_table: Longs, laid: RowChanges) -> Counted:

@@ -24,9 +24,7 @@ def slice_rows(part: SlicePart, settings: Settings, now_us: int) -> Iterator[blo
     for number, (bucket, topic, table, records) in enumerate(made):
         # Orders after the batch's releases and held tables, then by slice, then by block within the slice.
         order = (part.order + 1) << 32 | number
-        if table is None:
-            yield blocks.control(part.batch, bucket, order, topic, records)
-        elif isinstance(table, tuple):
+        if isinstance(table, tuple):
             yield blocks.tables(part.batch, bucket, order, table, records)
         else:
-            yield blocks.events(part.batch, bucket, order, topic, str(table), records)
+            yield blocks.events(part.batch, bucket, order, topic, str(table or ""), records)

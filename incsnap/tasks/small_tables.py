@@ -133,8 +133,8 @@ class EncodedTables:
 
     def blocks(
         self, sources: EventSources, orders: Sequence[TransactionOrder] | None, layout: TopicLayout, now_us: int
-    ) -> Iterator[tuple[int, tuple[Run, ...], Any]]:
-        """Yield (bucket, runs, records) for every bucket that has records, each table in binlog order.
+    ) -> Iterator[tuple[int, str, tuple[Run, ...], Any]]:
+        """Yield (bucket, "", runs, records) for every bucket that has records, each table in binlog order.
 
         `orders`: numbers of the records, for each element of `counted`; None if transactions are not counted.
         """
@@ -150,7 +150,8 @@ class EncodedTables:
                 numbers, counts = np.unique(table, return_counts=True)
                 plans = [self.tables[number].plan for number in numbers.tolist()]
                 runs = zip(plans, counts.tolist(), strict=True)
-                yield bucket, tuple(Run(plan.templates.format.topic, plan.name, count) for plan, count in runs), records
+                of_tables = (Run(plan.templates.format.topic, plan.name, count) for plan, count in runs)
+                yield bucket, "", tuple(of_tables), records
 
 
 def encoded_tables(tables: Sequence[SmallTable]) -> EncodedTables | None:

@@ -14,7 +14,6 @@ from incsnap.envelope import control_records, control_schemas
 from incsnap.envelope.control_records import bucket_of_partition_0, in_partition_0
 from incsnap.snapshot.offset import OpenCounts
 from incsnap.tasks.formats import struct_formats
-from incsnap.tasks.numbering import TransactionTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ WHOLE = Border()
 
 
 def transaction_records(
-    settings: Settings, slice_: Slice, totals: TransactionTotals, border: Border, buckets: int
+    settings: Settings, slice_: Slice, totals: Sequence[tuple[int, str, int]], border: Border, buckets: int
 ) -> tuple[str, int, Any] | None:
     """Return (topic, bucket, records) for the transaction topic; None if no transaction begins or ends, or there is no
     topic.
@@ -44,8 +43,7 @@ def transaction_records(
     values: list[dict[str, Any]] = []
     transactions = slice_.transactions
     gtids, ts_us = transactions.gtids(), transactions.column("ts_us").tolist()
-    counted = zip(totals.owner.tolist(), totals.table, totals.count.tolist(), strict=True)
-    for owner, counts in groupby(counted, key=lambda each: each[0]):
+    for owner, counts in groupby(totals, key=lambda each: each[0]):
         if owner or border.begun is None or not border.begun.total:
             values.append(control_records.transaction_begins(gtids[owner], ts_us[owner]))
         if not border.open or owner + 1 < len(gtids):

@@ -205,12 +205,11 @@ class _Job:
         rows = [
             row for part in self.planner.parts(self._offset, offset) for row in part_rows(part, self._settings, _NOW_US)
         ]
-        for _, _, _, kind, topic, _, block in sorted(rows, key=lambda row: row[2]):
-            if kind not in (blocks.EVENTS, blocks.TABLES, blocks.CONTROL):
+        for _, _, _, kind, topic, table, block in sorted(rows, key=lambda row: row[2]):
+            if kind not in (blocks.EVENTS, blocks.TABLES):
                 continue
             for whole in blocks.decode(block):
-                runs = blocks.runs_of(whole) if kind == blocks.TABLES else [blocks.Run(topic, "", len(whole))]
-                for run, records in blocks.by_run(whole, runs):
+                for run, records in blocks.by_run(whole, blocks.runs_of(kind, topic, table, whole)):
                     for name, of_topic in by_topic(run.topic, records, lambda _: self._partitions):
                         self._topics[name.replace(self._database, DATABASE)] += _reads(of_topic)
         self.planner.committed(offset)

@@ -78,7 +78,7 @@ def _records(parts: list[SlicePart], settings: Settings) -> tuple[dict[tuple[int
     for part in parts:
         for _, bucket, _, kind, topic, table, block in slice_rows(part, settings, 5):
             for records in blocks.decode(block):
-                runs = blocks.runs_of(records) if kind == blocks.TABLES else [blocks.Run(topic, table, len(records))]
+                runs = blocks.runs_of(kind, topic, table, records)
                 kinds[kind] += len(runs)
                 for run, of_table in blocks.by_run(records, runs):
                     by_table.setdefault((bucket, run.topic, run.table), []).extend(of_table.to_pylist())

@@ -169,7 +169,7 @@ def _written(part: SlicePart, settings: Settings) -> tuple[Any, int]:
     try:
         for _, bucket, _, kind, topic, table, block in slice_rows(part, settings, 5):
             for records in blocks.decode(block):
-                runs = blocks.runs_of(records) if kind == blocks.TABLES else [blocks.Run(topic, table, len(records))]
+                runs = blocks.runs_of(kind, topic, table, records)
                 joined += len(runs) if kind == blocks.TABLES else 0
                 for run, of_table in blocks.by_run(records, runs):
                     assert len(of_table)

@@ -72,10 +72,8 @@ def test_numbers_do_not_depend_on_the_cuts(stream: tuple[list[Event], list[int]]
             for block, order in zip(blocks, number(blocks, begun), strict=True):
                 rows = zip(block.owner.tolist(), order.total.tolist(), order.of_table.tolist(), strict=True)
                 numbers += [(first + owner, block.table, total, of_table) for owner, total, of_table in rows]
-            summed = totals(blocks, begun)
-            rows = zip(summed.owner.tolist(), summed.table, summed.count.tolist(), strict=True)
             of_slice: dict[int, dict[str, int]] = {}
-            for owner, table, count in rows:
+            for owner, table, count in totals(blocks, begun):
                 of_slice.setdefault(first + owner, {})[table] = count
             sums |= of_slice
             carried = OpenCounts(0, tuple(of_slice.get(slice_[-1][0], {}).items()))

@@ -73,7 +73,7 @@ def test_a_transaction_whose_events_all_came_before_is_ended(tmp_path: Path) -> 
     (part,) = _parts(tmp_path, start, end)
     assert isinstance(part, ReadyPart)
     ((_, _, _, kind, topic, _, block),) = part.rows
-    assert (kind, topic) == (blocks.CONTROL, "p.transaction")
+    assert (kind, topic) == (blocks.EVENTS, "p.transaction")
     (records,) = blocks.decode(block)
     assert records.column("key").to_pylist() == [b'{"id":"11111111-2222-3333-4444-555555555555:5"}']
     assert records.column("value").to_pylist() == [

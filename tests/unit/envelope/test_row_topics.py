@@ -51,7 +51,7 @@ def changed(format_: TableFormat, rows: Rows, kinds: list[int], events: list[int
 
 
 def topics_and_values(records: Any) -> list[tuple[str, Any]]:
-    return [(each["topic"], each["value"]) for each in sent(records).to_pylist()]
+    return [(each["topic"], each["value"]) for each in sent((), records)[1].to_pylist()]
 
 
 ROWS: Rows = [(1, "north"), (2, None), (3, " \t"), (4, "south")]

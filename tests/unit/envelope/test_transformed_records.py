@@ -22,7 +22,7 @@ from incsnap.envelope.table_format import TableFormat, table_format
 from incsnap.errors import ConfigError
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.tasks import blocks
-from incsnap.tasks.bucket import BucketBatch, Delivery, TableBlock
+from incsnap.tasks.bucket import BucketBatch, ChangeBlock, Delivery
 from incsnap.transforms.chain import Chain, Step
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone
@@ -183,7 +183,9 @@ def test_a_window_has_no_dropped_rows() -> None:
 def test_dropped_records_are_neither_sent_nor_counted() -> None:
     (of_topic,) = changes(made(Filter("f", ("c",), keeps_empty=False)))
     block = pa.py_buffer(blocks.encode(of_topic.records))
-    delivery = Delivery(BucketBatch(1, "d", 0, [TableBlock(TOPIC, "d.t", block)]), WindowBuffers("/nowhere"))
+    delivery = Delivery(
+        BucketBatch(1, "d", 0, [ChangeBlock(blocks.EVENTS, TOPIC, "d.t", block)]), WindowBuffers("/nowhere")
+    )
     sent = [
         json.loads(value)["op"]
         for outgoing in delivery.records()

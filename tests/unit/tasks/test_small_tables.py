@@ -81,7 +81,7 @@ def written(slice_: Slice, settings: Settings) -> tuple[Records, set[str]]:
     joined: set[str] = set()
     for _, bucket, _, kind, topic, table, block in slice_rows(part, settings, 5):
         for records in blocks.decode(block):
-            runs = blocks.runs_of(records) if kind == blocks.TABLES else [blocks.Run(topic, table, len(records))]
+            runs = blocks.runs_of(kind, topic, table, records)
             joined |= {run.table for run in runs if kind == blocks.TABLES}
             for run, of_table in blocks.by_run(records, runs):
                 by_table.setdefault((bucket, run.topic, run.table), []).extend(of_table.to_pylist())
