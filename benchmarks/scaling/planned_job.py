@@ -19,8 +19,8 @@ from incsnap.planner.chunk_readers import ReaderMessage, ReaderPort, ReadOrders
 from incsnap.planner.planner import Planner, first_position
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import write_bucket
-from incsnap.tasks.partitions import BatchPart, SlicePart
-from incsnap.tasks.slice_rows import part_rows
+from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
+from incsnap.tasks.slice_rows import slice_rows
 
 #: Pause between two calls for a batch, and the wait without a batch after which everything written has been read.
 _POLL_SECONDS, _IDLE_SECONDS = 0.05, 0.5
@@ -100,7 +100,10 @@ def _fill(made: list[blocks.BlockRow], parts: Sequence[BatchPart], settings: Set
 def rows_of(parts: Sequence[BatchPart], settings: Settings) -> Iterator[blocks.BlockRow]:
     """Decode the parts and yield their rows, as source tasks do."""
     for part in parts:
-        yield from part_rows(part, settings, 1)
+        if isinstance(part, ReadyPart):
+            yield from part.rows
+        elif isinstance(part, SlicePart):
+            yield from slice_rows(part, settings, 1)
 
 
 class _NoReaders:

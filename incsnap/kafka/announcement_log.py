@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from incsnap.kafka.announcements import Announcement, announcement, owner_after
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.control import client_error, control_topic, records_from
+from incsnap.kafka.control import client_error, client_errors, control_topic, records_from
 from incsnap.kafka.refusals import ClientError
 
 #: All announcements are in the partition of bucket 0, because one partition gives them one order.
@@ -68,14 +68,12 @@ class AnnouncementLog:
         If nobody has announced a start, this tells whether a job of an older release has used the prefix. Raise
         ClientError if Kafka cannot be asked.
         """
-        try:
+        with client_errors():
             ends = (
                 self._consumer.get_watermark_offsets(TopicPartition(self._topic, each), timeout=seconds)
                 for each in range(partitions)
             )
             return any(high > 0 for _, high in ends)
-        except KafkaException as problem:
-            raise client_error(problem) from problem
 
     def producer(self) -> Producer:
         """Return the producer of announcements, and create it at the first call.
@@ -95,13 +93,11 @@ class AnnouncementLog:
             if error is not None:
                 problems.append(error)
 
-        try:
+        with client_errors():
             producer = self.producer()
             key, value = what.record()
             producer.produce(self._topic, value, key, PARTITION, on_delivery=delivered)
             left = producer.flush(seconds)
-        except KafkaException as problem:
-            raise client_error(problem) from problem
         if problems:
             raise client_error(problems[0])
         if left:

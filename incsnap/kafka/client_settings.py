@@ -104,11 +104,6 @@ class ClientSettings:
         return settings.get("compression.codec", settings["compression.type"])
 
     @property
-    def has_compression_level(self) -> bool:
-        """Whether the user has set the producer's compression level."""
-        return "compression.level" in self.producer
-
-    @property
     def batch_bytes(self) -> int:
         """The producer's `batch.size`: most bytes of a batch before compression."""
         return int({**_PRODUCER_DEFAULTS, **self.producer}["batch.size"])

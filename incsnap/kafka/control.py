@@ -11,6 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -111,12 +112,8 @@ def committed_numbers(
     partitions = [TopicPartition(control_topic(prefix), bucket) for bucket in range(buckets)]
     isolation = "read_committed" if fenced else "read_uncommitted"
     consumer = Consumer({**settings.for_consumer(group), "isolation.level": isolation})
-    try:
+    with closing(consumer), client_errors():
         answers = consumer.committed(partitions, timeout=seconds)
-    except KafkaException as problem:
-        raise client_error(problem) from problem
-    finally:
-        consumer.close()
     return {each.partition: each.offset for each in answers if each.error is None and each.offset >= 0}
 
 
@@ -130,7 +127,7 @@ def recorded_batch(
     topic = control_topic(prefix)
     hasty = {"enable.partition.eof": "true", "fetch.wait.max.ms": "10"}
     consumer = Consumer({**settings.for_consumer(group_of(prefix, job_id)), **hasty})
-    try:
+    with closing(consumer), client_errors():
         low, high = consumer.get_watermark_offsets(TopicPartition(topic, bucket), timeout=seconds)
         look = first_look
         while high > low:
@@ -139,11 +136,7 @@ def recorded_batch(
             if committed is not None or start == low:
                 return committed
             look *= 10
-        return None
-    except KafkaException as problem:
-        raise client_error(problem) from problem
-    finally:
-        consumer.close()
+    return None
 
 
 def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: float) -> CommittedBatch | None:
@@ -196,3 +189,12 @@ def client_error(problem: KafkaException | KafkaError) -> ClientError:
     error = problem.args[0] if isinstance(problem, KafkaException) else problem
     retriable = error.retriable() or error.code() in _MOVING
     return ClientError(error.code(), error.str(), fatal=error.fatal(), retriable=retriable)
+
+
+@contextmanager
+def client_errors() -> Iterator[None]:
+    """Raise errors of confluent-kafka in the block as ClientError."""
+    try:
+        yield
+    except KafkaException as problem:
+        raise client_error(problem) from problem

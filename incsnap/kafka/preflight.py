@@ -122,12 +122,8 @@ def _transactions(settings: ClientSettings, name: str, seconds: float) -> list[F
             producer.init_transactions(seconds)
     except ClientError as error:
         if error.code == KafkaError._TIMED_OUT:
-            return [
-                (
-                    f"Kafka does not open a transaction within {seconds:.0f} s",
-                    "Check transaction.state.log.replication.factor and min.isr: they need that many brokers alive.",
-                )
-            ]
+            hint = "Check transaction.state.log.replication.factor and min.isr: they need that many brokers alive."
+            return [(f"Kafka does not open a transaction within {seconds:.0f} s", hint)]
         failure = sink_error(f"opening a transaction as {name}", error, name)
         return [(failure.message, failure.hint)]
     except IncsnapError as error:

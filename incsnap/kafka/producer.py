@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -106,10 +107,7 @@ class TransactionalProducer:
 
         This asks the transaction coordinator, so a fenced producer learns here that it is fenced.
         """
-
-        def call() -> None:
-            self._send_offset(topic, partition, offset, metadata, group, seconds)
-
+        call = partial(self._send_offset, topic, partition, offset, metadata, group, seconds)
         self._calls.run("send_offsets_to_transaction", call, seconds)
 
     def _send_offset(self, topic: str, partition: int, offset: int, metadata: str, group: str, seconds: float) -> None:

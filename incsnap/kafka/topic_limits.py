@@ -132,7 +132,7 @@ def _batch_bytes_of(content: bytes, limit: TopicLimit, client: ClientSettings) -
         return whole, whole
     compressed = len(pa.compress(content, client.compression, asbytes=True)) + BATCH_OVERHEAD
     # A compression level that the user has chosen may compress much better.
-    return 0 if client.has_compression_level else compressed * (1 - margin), compressed * (1 + margin)
+    return 0 if "compression.level" in client.producer else compressed * (1 - margin), compressed * (1 + margin)
 
 
 def _asked(client: ClientSettings, topic: str) -> TopicLimit | None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial, reduce
 from itertools import chain
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -31,13 +31,6 @@ from incsnap.tasks.own_topics import PartitionsOf, by_topic
 
 #: Columns of RECORDS that tell rows apart.
 _IDENTIFYING = ["key", "identity", "old_identity"]
-
-
-class Buffers(Protocol):
-    """The part of `checkpoint.windows.WindowBuffers` that a delivery uses."""
-
-    def read_window(self, file: str, bucket: int, parts: Iterable[int]) -> list[pa.RecordBatch]: ...
-    def read_discards(self, batch: int, bucket: int, table: str) -> pa.Array: ...
 
 
 class ChangeBlock(NamedTuple):
@@ -129,7 +122,7 @@ def _add(received: BucketBatch, row: Mapping[str, Any]) -> None:
 class Delivery:
     """The records that a bucket sends in a batch, and their counts."""
 
-    def __init__(self, received: BucketBatch, buffers: Buffers) -> None:
+    def __init__(self, received: BucketBatch, buffers: WindowBuffers) -> None:
         self._received = received
         self._buffers = buffers
         self._events = self._reads = self._discarded = self._bytes = 0
@@ -200,13 +193,9 @@ def _without(rows: pa.RecordBatch, overtaking: Sequence[pa.Array]) -> pa.RecordB
     return rows if overtaken is None or not pc.any(overtaken).as_py() else rows.filter(pc.invert(overtaken))
 
 
-class OpenTransaction(Protocol):
+class OpenTransaction(AbstractContextManager["OpenTransaction"], Protocol):
     """The part of `kafka.transaction.Transaction` that a bucket uses."""
 
-    def __enter__(self) -> OpenTransaction: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None: ...
     def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch) -> None: ...
     def commit(self, place: str = "") -> None: ...
 

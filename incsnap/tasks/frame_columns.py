@@ -65,7 +65,9 @@ class FrameColumns:
     def __init__(self, frame: FrameSettings, schema: pa.Schema, older: GtidSet, batch: int, reached: GtidSet) -> None:
         self._frame, self._schema, self._older, self._batch = frame, schema, older, batch
         self._reads_are_older = reached <= older
-        self._row = pa.struct(schema.field("after").type if frame.envelope else list(schema)[len(CHANGE_FIELDS) :])
+        #: The fields behind the marks.
+        self._body = list(schema)[len(CHANGE_FIELDS) :]
+        self._row = pa.struct(schema.field("after").type if frame.envelope else self._body)
         self._had_events = False
         #: Records so far that are no events, so they have no number of their own.
         self._others = 0
@@ -85,7 +87,7 @@ class FrameColumns:
             return self._batch_of([*names, records.column("key"), records.column("value"), *metadata])
         value = records.column("value")
         if not pa.types.is_struct(value.type):
-            return self._batch_of([*metadata, *(pa.nulls(len(records), field.type) for field in self._body())])
+            return self._batch_of([*metadata, *(pa.nulls(len(records), field.type) for field in self._body)])
         if not self._frame.envelope:
             return self._batch_of([*metadata, *self._fitting(table, value, records)])
         images = []
@@ -96,9 +98,6 @@ class FrameColumns:
 
     def _batch_of(self, arrays: list[Any]) -> Any:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-    def _body(self) -> list[pa.Field]:
-        return list(self._schema)[len(CHANGE_FIELDS) :]
 
     # -- the marks of each record
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice, pairwise
 from typing import Any
 
@@ -75,49 +76,44 @@ def change_blocks(
     for marks.
     """
     sources = EventSources(slice_, queries=settings.include_query, first=first_event)
-    writer = _BlockWriter(sources, layout, now_us, _shortening(settings))
+    of_one = partial(_blocks_of_one, sources, layout, now_us, _shortening(settings))
     small = SmallTableGroup(settings, sources, defaults)
     many = small.laid(table_rows(slice_, charsets))
     if not settings.transaction_metadata:
         for each in many:
-            yield from writer.of_many(each, None)
+            yield from each.blocks(sources, None, layout, now_us)
         for events, laid in _laid_out(small.left, settings, sources, defaults):
-            yield from writer.of_one(events, laid, None)
+            yield from of_one(events, laid, None)
         return
     held, alone = list(many), list(_laid_out(small.left, settings, sources, defaults))
     of_held = [each.counted(slice_) for each in held]
     counted = [*chain.from_iterable(of_held), *(_counted(slice_, events, laid) for events, laid in alone)]
     orders = iter(number(counted, border.begun))
     for each, of_each in zip(held, of_held, strict=True):
-        yield from writer.of_many(each, list(islice(orders, len(of_each))))
+        yield from each.blocks(sources, list(islice(orders, len(of_each))), layout, now_us)
     for (events, laid), order in zip(alone, orders, strict=True):
-        yield from writer.of_one(events, laid, order)
+        yield from of_one(events, laid, order)
     metadata = transaction_records(settings, slice_, totals(counted, border.begun), border, layout.buckets)
     if metadata is not None:
         topic, bucket, block = metadata
         yield bucket, topic, None, block
 
 
-class _BlockWriter:
-    """An encoder of decoded rows into blocks, as `change_blocks` yields them."""
-
-    def __init__(self, sources: EventSources, layout: TopicLayout, now_us: int, shortening: Shortening | None) -> None:
-        self._sources, self._layout, self._now_us, self._shortening = sources, layout, now_us, shortening
-
-    def of_many(self, laid: EncodedTables, orders: Sequence[TransactionOrder] | None) -> Iterator[_Block]:
-        """Return the blocks of small tables that were decoded together."""
-        return laid.blocks(self._sources, orders, self._layout, self._now_us)
-
-    def of_one(self, events: Longs, laid: RowChanges, order: TransactionOrder | None) -> Iterator[_Block]:
-        """Yield the blocks of one table. `events`: the indexes of its events in the slice."""
-        source = self._sources.of(events, np.bincount(laid.events, minlength=len(events)))
-        layout = self._layout
-        records = change_records(
-            laid, source, order, layout.partitions, now_us=self._now_us, shortening=self._shortening
-        )
-        for each in records:
-            for bucket, block, _ in each.by_bucket(layout.buckets):
-                yield bucket, each.topic, laid.images.formats[0].view.shape.id, block
+def _blocks_of_one(
+    sources: EventSources,
+    layout: TopicLayout,
+    now_us: int,
+    shortening: Shortening | None,
+    events: Longs,
+    laid: RowChanges,
+    order: TransactionOrder | None,
+) -> Iterator[_Block]:
+    """Yield the encoded blocks of one table. `events`: the indexes of its events in the slice."""
+    source = sources.of(events, np.bincount(laid.events, minlength=len(events)))
+    records = change_records(laid, source, order, layout.partitions, now_us=now_us, shortening=shortening)
+    for each in records:
+        for bucket, block, _ in each.by_bucket(layout.buckets):
+            yield bucket, each.topic, laid.images.formats[0].view.shape.id, block
 
 
 def _shortening(settings: Settings) -> Shortening | None:

@@ -6,16 +6,8 @@ from collections.abc import Iterator
 
 from incsnap.config.settings import Settings
 from incsnap.tasks import blocks
-from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
+from incsnap.tasks.partitions import SlicePart
 from incsnap.tasks.slice_records import change_blocks
-
-
-def part_rows(part: BatchPart, settings: Settings, now_us: int) -> Iterator[blocks.BlockRow]:
-    """Yield the rows of a part of either kind. `now_us`: see `slice_rows`."""
-    if isinstance(part, ReadyPart):
-        yield from part.rows
-    elif isinstance(part, SlicePart):
-        yield from slice_rows(part, settings, now_us)
 
 
 def slice_rows(part: SlicePart, settings: Settings, now_us: int) -> Iterator[blocks.BlockRow]:

@@ -35,7 +35,8 @@ from incsnap.tables import TableId, quote
 from incsnap.tasks import blocks, formats
 from incsnap.tasks.formats import format_of
 from incsnap.tasks.own_topics import by_topic
-from incsnap.tasks.slice_rows import part_rows
+from incsnap.tasks.partitions import ReadyPart, SlicePart
+from incsnap.tasks.slice_rows import slice_rows
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect as open_session
 from lab.servers import Servers
@@ -202,9 +203,12 @@ class _Job:
 
     def batch(self) -> None:
         offset = self.planner.plan(self._offset)
-        rows = [
-            row for part in self.planner.parts(self._offset, offset) for row in part_rows(part, self._settings, _NOW_US)
-        ]
+        rows: list[blocks.BlockRow] = []
+        for part in self.planner.parts(self._offset, offset):
+            if isinstance(part, ReadyPart):
+                rows += part.rows
+            elif isinstance(part, SlicePart):
+                rows += slice_rows(part, self._settings, _NOW_US)
         for _, _, _, kind, topic, table, block in sorted(rows, key=lambda row: row[2]):
             if kind not in (blocks.EVENTS, blocks.TABLES):
                 continue

@@ -24,8 +24,8 @@ from incsnap.snapshot.offset import Offset
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import write_bucket
 from incsnap.tasks.chunk import read_chunks
-from incsnap.tasks.partitions import BatchPart
-from incsnap.tasks.slice_rows import part_rows
+from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
+from incsnap.tasks.slice_rows import slice_rows
 from lab.addresses import MySqlAddress
 from tests.support.kafka import one_partition
 
@@ -156,7 +156,13 @@ class PlannedJob:
 
 def run(parts: list[BatchPart], settings: Settings, root: str, now_us: int = 1) -> list[Sent]:
     """Return what the tasks of a batch send, with rows of windows, bucket by bucket in the sink's order."""
-    rows = sorted(row for part in parts for row in part_rows(part, settings, now_us))
+    made: list[blocks.BlockRow] = []
+    for part in parts:
+        if isinstance(part, ReadyPart):
+            made += part.rows
+        elif isinstance(part, SlicePart):
+            made += slice_rows(part, settings, now_us)
+    rows = sorted(made)
     sent: list[Sent] = []
     for _, some in groupby(rows, lambda row: row[1]):
         write_bucket(iter([blocks.to_arrow(some, "digest")]), WindowBuffers(root), _Records(sent), one_partition)
