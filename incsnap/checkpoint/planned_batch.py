@@ -25,7 +25,7 @@ _CHOICES = "planned_with"
 class PlannedWith:
     """The settings that a batch was planned with."""
 
-    #: version of incsnap; "" for versions up to 2026-11-24, which wrote other texts (`planner.older_choices`)
+    #: version of incsnap; "" for versions up to 2026-11-24, which wrote other texts (`planner.choices`)
     release: str
     values: Mapping[str, str]  #: text of each setting, by its property
 

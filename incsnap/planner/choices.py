@@ -2,6 +2,10 @@
 
 Only values that differ from a setting's default are written. So a newer release, which has more settings, writes the
 same text for the same file. A release that changes a default must write the new default too, not leave it out.
+
+Releases before 2026-11-24 wrote other texts: `repr`s, and dumps of all fields. Each release that added a field wrote
+another text for the same settings. So `older_forms` makes all texts that one of these releases may have written for the
+settings of today. Fields that the releases added one by one may be missing if they have their defaults.
 """
 
 from __future__ import annotations
@@ -10,11 +14,12 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
+from itertools import chain, combinations
 from typing import Any
 
 from incsnap.checkpoint.planned_batch import PlannedWith
 from incsnap.config.settings import Settings
-from incsnap.planner.older_choices import older_forms
+from incsnap.tables import TableId
 from incsnap.version import __version__
 
 #: The setting that identifies a job.
@@ -27,8 +32,24 @@ MODES = "handling modes"
 #: Characters. Longer values are written as digests, and so is each value that may hold a secret (the salt of a mask).
 _SHOWN = 60
 #: Fields of `ColumnRules` and `Modes` that move no record to another bucket: they decide what schemas show of columns,
-#: and how JSON shows a decimal.
+#: and how JSON shows a decimal. The releases before 2026-11-24 did not write these fields.
 _OF_SCHEMAS = frozenset({"typed", "typed_as", "comments", "json_decimals"})
+#: Tables were written as objects of two names at first, and as lists of two names later.
+_AS_LIST = ("TableId", "")
+#: Fields that the releases before 2026-11-24 added, as (class, field), and the change of tables to lists. A later
+#: release adds its own fields here, except those of `_OF_SCHEMAS`.
+_ADDED = (
+    ("FormatChoice", "raw"),
+    ("ColumnRules", "booleans"),
+    ("ColumnRules", "narrow_booleans"),
+    ("ExtractNewRecordState", "route"),
+    ("Event", "expands"),
+    ("Event", "keeps_nulls"),
+    _AS_LIST,
+)
+#: Today's names of classes whose names were others in these releases.
+_OLDER_NAMES = {"OutboxEvent": "Event", "PlacedColumn": "Placed", "EnvelopeField": "Reference"}
+_Fields = frozenset[tuple[str, str]]
 
 
 def planned_with(settings: Settings) -> PlannedWith:
@@ -58,17 +79,40 @@ def choices(settings: Settings) -> dict[str, str]:
         TABLES: _text(settings.tables.model_dump(mode="json", exclude_defaults=True)),
         TRANSFORMS: _text([_values(step) for step in settings.transforms]),
         MODES: _text(_values(settings.modes)),
+        COLUMNS: _text(_values(settings.columns)),
     }
-    shown = {name: value if len(value) <= _SHOWN else digest_of(value) for name, value in by_property.items()}
-    return {**shown, COLUMNS: digest_of(_text(_values(settings.columns)))}
+    return {name: _shown(name, text) for name, text in by_property.items()}
 
 
 def changes_since(before: PlannedWith, settings: Settings) -> str:
     """Return which settings have changed since a batch was planned with `before`, as text; "" if none has changed."""
-    if before.release:
-        now = choices(settings)
-        return _for_people(before.values, now, {name: {value} for name, value in now.items()})
-    return _for_people(before.values, choices(settings), older_forms(settings))
+    now = choices(settings)
+    same = {name: {value} for name, value in now.items()}
+    if not before.release:
+        same |= older_forms(settings)
+    return "; ".join(
+        f"{name} (was {value or 'none'}, is {now.get(name) or 'none'})"
+        for name, value in before.values.items()
+        if value not in same.get(name, {""})
+    )
+
+
+def older_forms(settings: Settings) -> dict[str, set[str]]:
+    """Return all texts that releases before 2026-11-24 may have written, for properties that have another text now."""
+    key = settings.formats.key
+    numeric = " numeric" if key.decimals != "base64" else ""
+    forms: dict[str, set[str]] = {}
+    for missing in map(frozenset, chain.from_iterable(combinations(_ADDED, count) for count in range(len(_ADDED) + 1))):
+        texts = {
+            KEYS: f"{_printed(key, missing)} {settings.formats.schema_names}{numeric}",
+            TABLES: _dumped(dict(settings.tables), missing),
+            TRANSFORMS: ", ".join(_printed(step, missing) for step in settings.transforms),
+            MODES: _dumped({"modes": settings.modes}, missing),
+            COLUMNS: _dumped({"columns": settings.columns}, missing),
+        }
+        for name, text in texts.items():
+            forms.setdefault(name, set()).add(_shown(name, text))
+    return forms
 
 
 def digest_of(text: str) -> str:
@@ -76,16 +120,9 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _for_people(before: Mapping[str, str], now: Mapping[str, str], same: Mapping[str, set[str]]) -> str:
-    """Return the properties whose values have changed, as text.
-
-    `same` has for each property all texts that mean the same as its text in `now`.
-    """
-    return "; ".join(
-        f"{name} (was {value or 'none'}, is {now.get(name) or 'none'})"
-        for name, value in before.items()
-        if value not in same.get(name, {""})
-    )
+def _shown(name: str, text: str) -> str:
+    """Return the text of a property as it is written: a digest if the text is long or may hold a secret."""
+    return text if len(text) <= _SHOWN and name != COLUMNS else digest_of(text)
 
 
 def _values(value: Any) -> Any:
@@ -109,3 +146,45 @@ def _not_default(name: str, value: str, default: str) -> dict[str, str]:
 def _text(content: Any) -> str:
     """Return JSON with sorted names; "" for empty content."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False) if content else ""
+
+
+def _printed(value: Any, missing: _Fields) -> str:
+    """Return the value as `repr` printed it."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        written = ", ".join(
+            f"{name}={_printed(own, missing)}" for name, own in _written(value, missing, repr_only=True).items()
+        )
+        return f"{_older_name(value)}({written})"
+    if isinstance(value, tuple):
+        parts = [_printed(each, missing) for each in value]
+        return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+    return repr(value)
+
+
+def _dumped(content: Mapping[str, Any], missing: _Fields) -> str:
+    """Return the content as pydantic dumped it. Characters that are not ASCII stay as they are."""
+
+    def primitive(value: Any) -> Any:
+        if isinstance(value, TableId) and _AS_LIST not in missing:
+            return [value.database, value.table]
+        return _written(value, missing)
+
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False, default=primitive)
+
+
+def _written(value: Any, missing: _Fields, *, repr_only: bool = False) -> dict[str, Any]:
+    """Return the fields of a dataclass that were written. A field of `missing` is left out if it has its default.
+
+    `repr_only`: only the fields that `repr` shows.
+    """
+    return {
+        each.name: own
+        for each in dataclasses.fields(value)
+        if (each.repr or not repr_only)
+        and each.name not in _OF_SCHEMAS
+        and ((own := getattr(value, each.name)) != each.default or (_older_name(value), each.name) not in missing)
+    }
+
+
+def _older_name(value: Any) -> str:
+    return _OLDER_NAMES.get(type(value).__name__, type(value).__name__)

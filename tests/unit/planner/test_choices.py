@@ -16,8 +16,7 @@ import pytest
 from incsnap.checkpoint.planned_batch import PlannedWith
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
-from incsnap.planner.choices import changes_since, planned_with
-from incsnap.planner.older_choices import older_forms
+from incsnap.planner.choices import changes_since, older_forms, planned_with
 
 KEPT: Any = json.loads(Path(__file__).with_name("older_choices.json").read_text())
 RECORDED = [(release, case) for release, cases in KEPT["releases"].items() for case in cases]
