@@ -13,7 +13,7 @@ import pytest
 from pymysql.cursors import Cursor
 
 from incsnap.config.settings import Settings
-from incsnap.planner.heartbeat_action import HeartbeatAction
+from incsnap.planner.heartbeat import HeartbeatAction
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import MakeJob, planned_jobs, run, settings_of
 from tests.support.waiting import wait_until
@@ -171,7 +171,7 @@ def test_the_query_is_not_executed_on_a_server_that_is_read_only(
 ) -> None:
     """The server's own variable is everybody's: what is asked is changed instead."""
     cursor.execute("CREATE TABLE beats (n INT AUTO_INCREMENT PRIMARY KEY)")
-    monkeypatch.setattr("incsnap.planner.heartbeat_action._READ_ONLY", "SELECT 1")
+    monkeypatch.setattr("incsnap.planner.heartbeat._READ_ONLY", "SELECT 1")
     settings = settings_of(mysql_address, kafka_address, "unused", database)
     action = HeartbeatAction(settings.mysql, f"INSERT INTO {database}.beats VALUES ()")
     with closing(action), caplog.at_level(logging.WARNING):
