@@ -13,6 +13,7 @@ not keep a pause: the snapshot that repairs the job would wait for a resume-snap
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 from dataclasses import replace
 
 from incsnap.checkpoint.files import Files
@@ -55,11 +56,8 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
     plan = planned_end(files)
     if plan is not None and plan.job_id == newest.job_id and plan.batch > newest.batch:
         newest = plan
-    connection = connect(settings.mysql)
-    try:
+    with closing(connect(settings.mysql)) as connection:
         lost = lost_behind(connection, done.stream.delivered, _sent(done) | _sent(newest))
-    finally:
-        connection.close()
     if not lost:
         return
     log.warning("The job cannot go on from its offset: %s", lost)

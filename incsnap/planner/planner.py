@@ -21,6 +21,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -173,15 +174,9 @@ class Planner:
 
     def close(self) -> None:
         """Close the connections and end the threads."""
-        if self._reporter is not None:
-            self._reporter.close()
-        self._observer.close()
-        if self._boundaries is not None:
-            self._boundaries.close()
-        self._xa.close()
-        if self._tail is not None:
-            self._tail.close()
-        self._queries.close()
+        for each in (self._reporter, self._observer, self._boundaries, self._xa, self._tail, self._queries):
+            if each is not None:
+                each.close()
 
     # -- steps
 
@@ -283,8 +278,7 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
     """
     if settings.snapshot.mode == "recovery":
         raise ConfigError(NO_RECOVERY.problem, NO_RECOVERY.repair)
-    connection = connect(settings.mysql)
-    try:
+    with closing(connect(settings.mysql)) as connection:
         place = start_gtids(connection, settings.start) if settings.start.is_given else None
         executed, sought = first_place(connection, place)
         layout = layouts_of(settings).first(buckets, tables(connection, settings.tables))
@@ -294,7 +288,5 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
         stream, definitions = StreamPosition(executed, "", 0), ""
         if files is not None and place is None:
             definitions = first_definitions(settings, definition_files(files), connection, stream)
-    finally:
-        connection.close()
     positions = first_positions(settings.snapshot)
     return Offset(uuid4().hex, 0, stream, layout, signal_positions=positions, sought=sought, definitions=definitions)

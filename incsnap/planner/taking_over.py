@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -109,11 +110,8 @@ def hand_over(settings: Settings, jobs: Iterable[StartFacts], buckets: int, own:
     names = {each.definitions for each in (ending.begin, ending.first_end) if each is not None and each.definitions}
     ending = replace(ending, definitions=read_definitions(settings, ended.job, sorted(names)))
     _refuse_what_is_elsewhere(settings, ending)
-    connection = connect(settings.mysql)
-    try:
+    with closing(connect(settings.mysql)) as connection:
         _require_reachable(connection, ending)
-    finally:
-        connection.close()
     return ending
 
 
@@ -123,13 +121,10 @@ def take_over(settings: Settings, root: str, ending: HandOver, start: OwnStart) 
     `root` is incsnap's part of the checkpoint. If the take-over is cut short, it is done again with another job id.
     Raise SinkError or ServerUnreachable if Kafka or MySQL fails.
     """
-    connection = connect(settings.mysql)
-    try:
+    with closing(connect(settings.mysql)) as connection:
         # Rows of prepared XA transactions lie beside the other checkpoint. `sought` has them read from the binlog
         # again.
         _, sought = first_place(connection, ending.begin.stream.delivered)
-    finally:
-        connection.close()
     files = Files(root)
     layout = replace(ending.begin.layout, partitions={})
     keep_definitions(files, ending.definitions)

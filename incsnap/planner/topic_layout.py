@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Protocol
 
 from incsnap.config.settings import Settings, TopicGroup
 from incsnap.config.topics import control_topics, topics_of
@@ -22,23 +21,6 @@ from incsnap.tables import TableId
 
 #: The producer's setting for how often the number of a topic's partitions is asked for, and its default in Java.
 _LOOKUP, _LOOKUP_MS = "metadata.max.age.ms", "300000"
-
-
-class Layouts(Protocol):
-    """The planner's interface to the topics of a job: which exist, and how many partitions each has.
-
-    `KafkaLayouts` documents the methods.
-    """
-
-    def first(self, buckets: int, tables: Iterable[TableId]) -> TopicLayout: ...
-    def outdated(self, layout: TopicLayout, in_flight: Iterable[TableId]) -> bool: ...
-    def of(self, layout: TopicLayout, tables: Iterable[TableId], topics: Iterable[str] = ()) -> TopicLayout: ...
-    def ready(self, layout: TopicLayout) -> None: ...
-
-
-def layouts_of(settings: Settings) -> Layouts:
-    """Return the topics of a job in Kafka, or those of a DataFrame if the settings are for one."""
-    return KafkaLayouts(settings) if settings.frame is None else FrameLayouts(settings)
 
 
 class FrameLayouts:
@@ -158,3 +140,12 @@ class KafkaLayouts:
                 self._admin, alike, group.partitions, group.replication_factor, group.config
             )
         return {name: self._partitions[name] for name in sorted(names)}
+
+
+#: The topics of a job: which exist, and how many partitions each has.
+Layouts = KafkaLayouts | FrameLayouts
+
+
+def layouts_of(settings: Settings) -> Layouts:
+    """Return the topics of a job in Kafka, or those of a DataFrame if the settings are for one."""
+    return KafkaLayouts(settings) if settings.frame is None else FrameLayouts(settings)
