@@ -19,15 +19,18 @@ from incsnap.config.patterns import is_builtin
 from incsnap.config.settings import Settings
 from incsnap.config.topics import ControlTopic, schema_topic
 from incsnap.ddl.table_statements import TableStatement, table_statements
+from incsnap.envelope import control_records
+from incsnap.envelope.control_schemas import SCHEMA_CHANGE_VALUE
 from incsnap.envelope.record_encoder import TRUNCATION
 from incsnap.envelope.sources import SourceConstants
 from incsnap.events import Origin, SchemaChange
 from incsnap.mysql.catalog import lower_case_table_names, shape_of, tables
 from incsnap.mysql.column_defaults import shape_with_defaults
+from incsnap.mysql.table_definitions import Definition
 from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, redefined
-from incsnap.planner.schema_topic import SchemaTopic
 from incsnap.tables import TableId, TableShape
-from incsnap.tasks.formats import format_of
+from incsnap.tasks.formats import format_of, struct_formats
+from incsnap.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +123,7 @@ def statement_records(
 
 def _schema_changes(
     settings: Settings,
-    control_topic: ControlTopic,
+    topic: ControlTopic,
     definitions: DefinitionsAt,
     advance: Advance,
     now_us: int,
@@ -134,14 +137,13 @@ def _schema_changes(
     unchanged = [table for table in existing if not redefined(table, advance.changes)]
     described = [each.described for each in reported if each.described is not None]
     certain, problem = definitions.certain([*described, *unchanged], _FIRST_SECONDS if first else WAIT_SECONDS)
-    topic = SchemaTopic(settings, control_topic, now_us)
     records: list[ControlRecord] = []
     certain_tables = [table for table in existing if table in certain]
     for table in existing:
         if table not in certain:
             log.warning(
                 "Topic %s gets no definition of %s at the job's beginning: %s",
-                control_topic.name,
+                topic.name,
                 table,
                 problem or "a statement has changed the table meanwhile",
             )
@@ -149,11 +151,57 @@ def _schema_changes(
     at_beginning = SourceConstants(advance.end.file, advance.end.pos, now_us, snapshot="true")
     for table in certain_tables:
         source = replace(at_beginning, snapshot="last") if table == certain_tables[-1] else at_beginning
-        records.append(topic.existing(table, certain[table], source))
+        statement = TableStatement("CREATE", table.database, table, certain[table].ddl)
+        records.append(_schema_change(settings, topic, statement, table.table, certain[table], source, now_us))
     for each in reported:
         definition = certain.get(each.described) if each.described is not None else None
-        records.append(topic.changed(each.statement, each.names, definition, _source(each.origin)))
+        source = _source(each.origin)
+        records.append(_schema_change(settings, topic, each.statement, each.names, definition, source, now_us))
     return records
+
+
+def _schema_change(
+    settings: Settings,
+    topic: ControlTopic,
+    statement: TableStatement,
+    names: str | None,
+    definition: Definition | None,
+    source: SourceConstants,
+    now_us: int,
+) -> ControlRecord:
+    """Return the record of a statement on the schema change topic.
+
+    `names` are the captured tables of the whole statement. `definition` is that of the statement's table after the
+    statement; None if there is no table or the definition is not certain.
+    """
+    changes = []
+    if statement.table is not None:
+        if statement.type == "DROP" or definition is not None:
+            shown = definition.shown if definition is not None else None
+            changes.append(control_records.table_change(statement.type, statement.table, shown))
+        else:
+            log.warning(
+                "%s:%d: the definition of %s after a statement cannot be told any more; tableChanges is empty",
+                source.file,
+                source.pos,
+                statement.table,
+            )
+    value = control_records.schema_change(
+        __version__,
+        settings.topic_prefix,
+        source,
+        statement.database,
+        names,
+        statement.ddl,
+        changes,
+        now_us // 1000,
+    )
+    key_format, value_format = struct_formats(settings)
+    return ControlRecord(
+        topic.name,
+        key_format.struct(f"{topic.name}-key", topic.key_schema, topic.key({"databaseName": statement.database})),
+        value_format.struct(f"{topic.name}-value", SCHEMA_CHANGE_VALUE, value),
+    )
 
 
 def _reported(settings: Settings, changes: Sequence[SchemaChange], *, stored_lower: bool) -> Iterator[_Reported]:
