@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
 from typing import Any
 
 from incsnap.checkpoint.files import Files
@@ -30,31 +29,6 @@ from incsnap.snapshot.offset import Offset, digest
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Unfinished:
-    """The newest batch as it was planned."""
-
-    plan: dict[str, Any]  #: end of the batch as Spark has it
-    planned_with: PlannedWith  #: settings and release that it was planned with
-
-    @classmethod
-    def read(cls, files: Files) -> _Unfinished | None:
-        """Return the newest plan on the disk; None if there is no plan, or if it was written without its settings."""
-        plan_with = plan_and_choices(files)
-        return cls(*plan_with) if plan_with is not None else None
-
-    def changes(self, settings: Settings) -> str:
-        """Return which settings have changed since the batch was planned, as text; "" if none has changed."""
-        return changes_since(self.planned_with, settings)
-
-    @property
-    def release(self) -> str:
-        """Return the release that planned the batch, as text."""
-        number = self.planned_with.release
-        name = f"incsnap {number}" if number else "an older release of incsnap"
-        return f"{name} (offsets of version {self.plan.get('version')})"
-
-
 def take_back(settings: Settings, root: str, start: OwnStart | None = None) -> None:
     """Delete the plan of the newest batch if settings have changed since and nothing of the batch was sent.
 
@@ -62,33 +36,34 @@ def take_back(settings: Settings, root: str, start: OwnStart | None = None) -> N
     ConfigError if the job must go on with its earlier settings. Raise SinkError if Kafka cannot be asked.
     """
     files, spark = Files(root), Files(settings.checkpoint_location.rstrip("/") + "/spark")
-    unfinished = _Unfinished.read(files)
-    if unfinished is None:
+    planned = plan_and_choices(files)
+    if planned is None:
         return
-    prefix = unfinished.planned_with.values.get(PREFIX, settings.topic_prefix)
+    plan, planned_with = planned
+    prefix = planned_with.values.get(PREFIX, settings.topic_prefix)
     if prefix != settings.topic_prefix:
         raise ConfigError(
             f"{settings.checkpoint_location} is the checkpoint of a job with topic.prefix {prefix}",
             "Set topic.prefix as it was, or give the job a checkpoint.location of its own.",
         )
-    changes = unfinished.changes(settings)
+    changes = _changes(settings, plan, planned_with)
     if not changes:
         return
-    end = Offset.load(unfinished.plan, QueueFiles(files))
+    end = Offset.load(plan, QueueFiles(files))
     numbers = sorted(int(name) for name in spark.names("offsets") if name.isdecimal())
     newest = numbers[-1] if numbers else -1
     logged = _logged(spark, newest, files)
     if logged is not None and logged.batch >= end.batch and spark.exists(f"commits/{newest}"):
         # The batch is done; only the next batch could be damaged.
-        _refuse_open_transaction(logged, changes, unfinished.release)
+        _refuse_open_transaction(logged, changes)
         return
-    _refuse_where_sent(settings, unfinished, end, changes, start)
+    _refuse_where_sent(settings, plan, end, changes, start)
     if logged is not None and logged.batch == end.batch:
         spark.delete(f"offsets/.{newest}.crc")
         spark.delete(f"offsets/{newest}")
         logged = _logged(spark, newest - 1, files)
     _log.warning("batch %d, of which nothing was sent, is planned again with the new settings", end.batch)
-    _refuse_open_transaction(logged, changes, unfinished.release)
+    _refuse_open_transaction(logged, changes)
     RefusedRecords(files).forget(end.batch)
     # Delete the plan last: if this is cut short before, the next start does all of it again.
     forget_plan(files)
@@ -101,43 +76,53 @@ def refuse_inside_of_transaction(settings: Settings, root: str, begin: Offset) -
     after `begin`, and perhaps repeats the batch that is planned there. `root` is incsnap's part of the checkpoint.
     """
     files = Files(root)
-    unfinished = _Unfinished.read(files)
-    if unfinished is None or unfinished.plan.get("job_id") != begin.job_id:
+    planned = plan_and_choices(files)
+    if planned is None or planned[0].get("job_id") != begin.job_id:
         return
-    changes = unfinished.changes(settings)
-    if changes:
-        for offset in (begin, Offset.load(unfinished.plan, QueueFiles(files))):
-            _refuse_open_transaction(offset, changes, unfinished.release)
+    if changes := _changes(settings, *planned):
+        for offset in (begin, Offset.load(planned[0], QueueFiles(files))):
+            _refuse_open_transaction(offset, changes)
+
+
+def _changes(settings: Settings, plan: dict[str, Any], planned_with: PlannedWith) -> str:
+    """Return which settings have changed since the batch was planned, and the release that planned it; "" if none has
+    changed.
+
+    `plan` is the batch's end as Spark has it.
+    """
+    changes = changes_since(planned_with, settings)
+    number = planned_with.release
+    release = f"incsnap {number}" if number else "an older release of incsnap"
+    return f"{changes}. It was planned by {release} (offsets of version {plan.get('version')})" if changes else ""
 
 
 def _refuse_where_sent(
-    settings: Settings, unfinished: _Unfinished, end: Offset, changes: str, start: OwnStart | None
+    settings: Settings, plan: dict[str, Any], end: Offset, changes: str, start: OwnStart | None
 ) -> None:
     """Raise ConfigError if a bucket has sent its share of the batch that ends at `end`."""
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     writer = BucketWriter(client, settings.topic_prefix, end.job_id, start)
-    if any(_sent(writer, bucket, unfinished.plan) for bucket in range(end.layout.buckets)):
+    if any(_sent(writer, bucket, plan) for bucket in range(end.layout.buckets)):
         raise ConfigError(
             f"batch {end.batch} was cut short when a part of it had been sent, and must be finished with the"
-            f" settings it was planned with; since then have changed: {changes}. It was planned by"
-            f" {unfinished.release}",
+            f" settings it was planned with; since then have changed: {changes}",
             "Change them back, start, stop when the batch is done (a clean stop waits for it), then change them."
             " If you did not change them, let the release that planned the batch finish it: start it, and stop it"
             " cleanly.",
         )
 
 
-def _refuse_open_transaction(offset: Offset | None, changes: str, release: str) -> None:
+def _refuse_open_transaction(offset: Offset | None, changes: str) -> None:
     """Raise ConfigError if the offset lies inside a transaction.
 
     The rest of the transaction is found by the number of its earlier events of captured tables, and other settings
-    capture other tables. `release` is the release that planned the batch, as text.
+    capture other tables.
     """
     if offset is None or not offset.stream.open_gtid:
         return
     raise ConfigError(
         f"a part of the transaction {offset.stream.open_gtid} has been sent, and its rest must be sent with the same"
-        f" settings; since then have changed: {changes}. It was planned by {release}",
+        f" settings; since then have changed: {changes}",
         "Change them back, start, and change them when that transaction is sent. If you did not change them, let the"
         " release that planned it finish it: start it, and stop it cleanly.",
     )
