@@ -25,7 +25,7 @@ from incsnap.config.settings import Settings, StartPlace
 from incsnap.gtid import GtidSet
 from incsnap.mysql.lost_place import lost_behind
 from incsnap.mysql.session import connect
-from incsnap.planner.fencing import fence_others
+from incsnap.planner.kafka_state import fence_others
 from incsnap.planner.planner import first_position
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.offset import Offset

@@ -14,8 +14,7 @@ from incsnap.kafka.announcements import Announcement, OwnStart, StartFacts
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import control_topic
 from incsnap.kafka.topics import admin_client, partition_counts
-from incsnap.planner.fencing import fence_others
-from incsnap.planner.kafka_state import KafkaState, ask
+from incsnap.planner.kafka_state import KafkaState, ask, fence_others
 from incsnap.planner.one_start import PrefixState
 from incsnap.planner.taking_over import HandOver, hand_over, take_over
 

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -29,14 +28,13 @@ from incsnap.errors import ConfigError, shorten
 from incsnap.gtid import GtidSet
 from incsnap.kafka.announcements import OwnStart, StartFacts
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.control import CommittedBatch, recorded_batch
-from incsnap.kafka.retries import with_retries
 from incsnap.kafka.transaction import PRODUCERS, BucketWriter
 from incsnap.mysql import watermarks
 from incsnap.mysql.session import connect
 from incsnap.mysql.start_place import require_sendable
 from incsnap.planner.choices import choices_digest, planned_with
 from incsnap.planner.definition_files import keep_definitions, read_definitions
+from incsnap.planner.kafka_state import recorded_batches
 from incsnap.planner.prepared_xa import first_place
 from incsnap.planner.where_ended import EndedJob, where_ended
 from incsnap.snapshot.delivered_place import DeliveredPlace, batch_place, delivered_place
@@ -90,22 +88,22 @@ def hand_over(settings: Settings, jobs: Iterable[StartFacts], buckets: int, own:
     Raise CannotTakeOver if the new job cannot go on exactly. Raise SinkError or ServerUnreachable if Kafka or MySQL
     cannot be asked.
     """
-
-    def buckets_in(place: Mapping[str, Any]) -> int:
-        return delivered_place(place).end.layout.buckets
-
-    ended = where_ended(jobs, partial(_records, settings, buckets), buckets_in, own)
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    ended = where_ended(
+        jobs,
+        lambda job: recorded_batches(client, settings.topic_prefix, job.job, buckets),
+        lambda place: delivered_place(place).end.layout.buckets,
+        own,
+    )
     if ended is None:
         if own.job:
             log.info("The checkpoint %s has everything that was sent to Kafka; the job goes on from it", own.location)
         return None
     place = _written_place(ended)
-    if not ended.sent:
-        ending = HandOver(ended.job, ended.batch, place.end, None, (), place.tables)
-    elif place.begin is None:
+    begin, first_end = (place.begin, place.end) if ended.sent else (place.end, None)
+    if begin is None:
         raise CannotTakeOver(f"the record of batch {ended.batch} of {ended.job} does not say where the batch begins")
-    else:
-        ending = HandOver(ended.job, ended.batch, place.begin, place.end, ended.sent, place.tables)
+    ending = HandOver(ended.job, ended.batch, begin, first_end, ended.sent, place.tables)
     _refuse_other_settings(settings, ending, place)
     names = {each.definitions for each in (ending.begin, ending.first_end) if each is not None and each.definitions}
     ending = replace(ending, definitions=read_definitions(settings, ended.job, sorted(names)))
@@ -146,18 +144,6 @@ def take_over(settings: Settings, root: str, ending: HandOver, start: OwnStart) 
             "Snapshots that were under way in the replaced job are not continued: signal execute-snapshot for %s",
             ", ".join(ending.tables),
         )
-
-
-def _records(settings: Settings, buckets: int, job: StartFacts) -> dict[int, CommittedBatch]:
-    """Return the job's newest control record of each bucket that has one."""
-    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
-    newest_records: dict[int, CommittedBatch] = {}
-    for bucket in range(buckets):
-        ask = partial(recorded_batch, client, settings.topic_prefix, job.job, bucket)
-        record = with_retries("reading the newest batch", ask)
-        if record is not None:
-            newest_records[bucket] = record
-    return newest_records
 
 
 def _written_place(ended: EndedJob) -> DeliveredPlace:
