@@ -1,9 +1,16 @@
-"""The planner's part in XA transactions: which are prepared at the end of a batch, and where a new job begins."""
+"""The planner's part in XA transactions: which are prepared at the end of a batch, and where a new job begins.
+
+Transactions that were prepared before a job's beginning are searched in the binlog, beside the stream. XA RECOVER lists
+a branch that changed nothing like any other branch, but the binlog has nothing of it. Nobody can tell it from a branch
+whose binlog file is purged. So a job does not wait for the search: for a branch that changed nothing the search reads
+all binlog files.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,21 +22,26 @@ from pymysql.connections import Connection
 from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.prepared import MEMORY_BYTES, PreparedTransactions
 from incsnap.binlog.prepared_search import PreparedSearch
+from incsnap.binlog.protocol.dump_connection import ConnectionLost, connect_beside
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.prepared_transactions import PreparedFiles, parts_let_go, prepared_after
 from incsnap.config.settings import Settings
-from incsnap.errors import shorten
+from incsnap.errors import IncsnapError, shorten
 from incsnap.events import PreparedXa
 from incsnap.gtid import GtidSet
 from incsnap.mysql import watermarks
 from incsnap.mysql.session import dial
 from incsnap.mysql.xa import prepared_xids
 from incsnap.planner.ended_unlogged import EndedUnlogged, XaRecovery
-from incsnap.planner.sought_xa import SoughtXas
 from incsnap.snapshot.offset import Offset
 
 _log = logging.getLogger(__name__)
+
+#: Seconds of rest after each megabyte that was read, so that the stream keeps most of the planner's processor.
+_REST_SECONDS = 0.03
+#: Seconds until the search begins again after its connection broke, or a file was purged under it.
+_AGAIN_SECONDS = 5.0
 
 
 def first_place(connection: Connection[Any], place: GtidSet | None) -> tuple[GtidSet, tuple[str, ...]]:
@@ -70,15 +82,7 @@ class PreparedXas:
     def search(self, start: Offset, tail: Tail) -> None:
         """Start the search for the transactions that `start` seeks, beside the stream that `tail` reads from there."""
         if start.sought and self._search is None:
-            settings = self._settings
-            search = PreparedSearch(
-                partial(dial, settings.mysql),
-                settings.mysql.server_id,
-                settings.tables.included,
-                tail.prepared,
-                settings.failures.processing,
-            )
-            self._search = SoughtXas(search, tail.prepared, start.stream.delivered, tail.wake)
+            self._search = SoughtXas(self._settings, tail, start.stream.delivered)
 
     def close(self) -> None:
         """End the search."""
@@ -145,3 +149,65 @@ class PreparedXas:
     def forget(self, done: int) -> None:
         """Delete files that batch `done` was the last to need. The batch is done."""
         self._files.forget(done)
+
+
+class SoughtXas:
+    """A thread that searches the binlog for the XA PREPARE of the transactions that `tail` seeks, newest file first.
+
+    `before` are all transactions before the job's beginning: only these are searched. The tail has a transaction as
+    soon as it is found. The tail wakes when the search is done.
+    """
+
+    def __init__(self, settings: Settings, tail: Tail, before: GtidSet) -> None:
+        self._prepared = tail.prepared
+        self._before = before
+        self._wake = tail.wake
+        self._closed = threading.Event()
+        self._search = PreparedSearch(
+            partial(connect_beside, partial(dial, settings.mysql)),
+            settings.mysql.server_id,
+            settings.tables.included,
+            tail.prepared,
+            settings.failures.processing,
+            take=tail.prepared.take_sought,
+            closed=partial(self._closed.wait, _REST_SECONDS),
+        )
+        #: Whether the search has come to its end. What it has not found is not searched again.
+        self.is_done = False
+        self._thread = threading.Thread(target=self._run, name="incsnap-xa-search", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread. It may be called twice."""
+        self._closed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._closed.is_set() and (xids := self._prepared.sought()):
+            try:
+                missing = self._search.find(xids, self._before)
+            except ConnectionLost as lost:
+                _log.debug("looking for prepared XA transactions: %s", lost)
+                self._closed.wait(_AGAIN_SECONDS)
+                continue
+            except IncsnapError as error:
+                _log.warning(
+                    "Prepared XA transactions were not found, and are searched again at XA COMMIT: %s",
+                    error,
+                )
+                break
+            self._tell(missing & self._prepared.sought())
+            break
+        if not self._closed.is_set():
+            self.is_done = True
+            self._wake()
+
+    def _tell(self, missing: set[str]) -> None:
+        """Warn of transactions that were not found."""
+        if missing:
+            _log.warning(
+                "XA RECOVER lists %s, and the binlog has no XA PREPARE of it before the job's beginning. A branch that"
+                " changed nothing has none. If the binlog file with its XA PREPARE is purged, the job stops at its XA"
+                " COMMIT: roll it back before that, or commit it and signal execute-snapshot for its tables",
+                shorten(", ".join(sorted(missing)), 400),
+            )

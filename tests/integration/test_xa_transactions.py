@@ -270,7 +270,7 @@ def test_an_xa_commit_does_not_wait_for_the_search_beside_the_stream(
     captured: CapturedDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tail finds it for itself, and takes along what else is sought."""
-    monkeypatch.setattr("incsnap.planner.sought_xa._REST_SECONDS", 3600.0)
+    monkeypatch.setattr("incsnap.planner.prepared_xa._REST_SECONDS", 3600.0)
     first, second = (captured.prepare(f"INSERT INTO t VALUES ({number}, 'held')") for number in (1, 2))
     captured.run("FLUSH BINARY LOGS")
     job = captured.job()
