@@ -1,18 +1,25 @@
-"""The known definitions of tables, followed from statement to statement of the stream.
+"""The known definitions of tables, followed from statement to statement of the stream, and the rows read by them.
+
+Rows of a batch whose table maps do not name the columns lie between two statements of the batch. Their definition is
+certain if it was the same after each statement that may lie before them, and if it fits their table maps.
 
 The functions are pure: another module asks the server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from incsnap.binlog.buffer_position import UnnamedRows
+from incsnap.binlog.table_rows import Charsets, misfit
+from incsnap.config.patterns import TableFilter
 from incsnap.ddl.batch_definitions import BatchDefinitions
 from incsnap.ddl.follow import Followed, follow
 from incsnap.ddl.table_definition import Definitions, TableDefinition
 from incsnap.errors import shorten
 from incsnap.events import SchemaChange
+from incsnap.planner.choices import digest_of
 from incsnap.planner.definitions import defines
 from incsnap.tables import TableId, TableShape
 
@@ -51,8 +58,8 @@ class KnownTables:
             frozenset(filter(concerns, stored.unread)),
         )
 
-    def stored(self, before: Sequence[TableShape]) -> BatchDefinitions:
-        """Return what is known as it is stored beside the checkpoint; `before` as in `BatchDefinitions`."""
+    def stored(self, before: Sequence[TableShape], captured_by: str) -> BatchDefinitions:
+        """Return what is known as it is stored. The arguments are fields of `BatchDefinitions`."""
         tables = self.definitions.tables
         return BatchDefinitions(
             before=tuple(before),
@@ -62,6 +69,7 @@ class KnownTables:
             lost=tuple(sorted(self.lost.items())),
             complete=self.complete,
             unread=tuple(sorted(self.unread)),
+            captured_by=captured_by,
         )
 
     def shape(self, table: TableId) -> TableShape | None:
@@ -165,3 +173,52 @@ def bounded(known: KnownTables, may_be_captured: Callable[[str], bool]) -> Known
         unconfirmed=known.unconfirmed - gone,
         lost={table: why for table, why in known.lost.items() if may_be_captured(table.database)},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWithoutDefinition:
+    """Rows of a batch for which no definition is known."""
+
+    at: UnnamedRows  #: the rows: their table and place, and the statements around them
+    why: str  #: why no definition is known; "" if nobody knows yet
+    misfit: bool = False  #: whether a definition was known that does not fit the rows' table map
+
+    def __str__(self) -> str:
+        return f"{self.at.place}: rows of {self.at.table} were written with binlog_row_metadata=MINIMAL"
+
+
+def definitions_of_rows(
+    unnamed: Sequence[UnnamedRows],
+    history: Sequence[KnownTables],
+    maps: Mapping[TableId, Collection[bytes]],
+    charsets: Charsets,
+) -> tuple[dict[TableId, TableShape], dict[TableId, RowsWithoutDefinition]]:
+    """Return the definitions by which the rows are read, and the rows without a known definition, by table.
+
+    `history` is what was known before the batch's first statement and after each statement. `maps` are the table maps
+    of the rows.
+    """
+    read_by: dict[TableId, TableShape] = {}
+    missing: dict[TableId, RowsWithoutDefinition] = {}
+    for rows in unnamed:
+        table = rows.table
+        shapes = {each.shape(table) for each in history[rows.first : rows.last + 1]}
+        shape = shapes.pop() if len(shapes) == 1 else None
+        if shape is None:
+            missing[table] = RowsWithoutDefinition(rows, history[rows.first].lost.get(table, ""))
+        elif differs := first_misfit(maps.get(table, ()), shape, charsets):
+            why = f"by another definition than is known: {differs}"
+            missing[table] = RowsWithoutDefinition(rows, why, misfit=True)
+        else:
+            read_by[table] = shape
+    return read_by, missing
+
+
+def first_misfit(maps: Collection[bytes], shape: TableShape, charsets: Charsets) -> str:
+    """Return how the first table map that does not fit the definition differs from it; "" if all fit."""
+    return next(filter(None, (misfit(each, shape, charsets) for each in maps)), "")
+
+
+def captured_by(included: TableFilter) -> str:
+    """Return the digest of the settings that decide which tables are captured, as `BatchDefinitions` has it."""
+    return digest_of(included.model_dump_json(exclude_defaults=True))

@@ -33,19 +33,28 @@ from pymysql.connections import Connection
 
 from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.tail import Tail
-from incsnap.config.patterns import TableFilter, is_builtin
+from incsnap.config.patterns import is_builtin
 from incsnap.config.settings import Settings
 from incsnap.ddl.batch_definitions import BatchDefinitions
 from incsnap.errors import DefinitionUnknown, IncsnapError
 from incsnap.events import SchemaChange, StreamPosition, server_of
 from incsnap.mysql.catalog import lower_case_table_names
 from incsnap.mysql.row_definitions import leaves_names_out
-from incsnap.planner.choices import digest_of
 from incsnap.planner.definition_files import DefinitionFiles
-from incsnap.planner.definition_history import KnownTables, bounded, difference, quoted, redefines, without
+from incsnap.planner.definition_history import (
+    KnownTables,
+    RowsWithoutDefinition,
+    bounded,
+    captured_by,
+    definitions_of_rows,
+    difference,
+    first_misfit,
+    quoted,
+    redefines,
+    without,
+)
 from incsnap.planner.definitions import WAIT_SECONDS, NotCertain
 from incsnap.planner.query_connection import QueryConnection
-from incsnap.planner.rows_without_names import RowsWithoutDefinition, definitions_of_rows, first_misfit
 from incsnap.planner.server_definitions import ServerAnswer, ask_server
 from incsnap.snapshot.commands import Command, DataCollection, Execute, LeaveOut
 from incsnap.snapshot.offset import Offset
@@ -79,7 +88,7 @@ class KnownDefinitions:
         self._settings = settings
         self._queries = queries
         self._files = files
-        self._captured_by = _captured_by(settings.tables)
+        self._captured_by = captured_by(settings.tables)
         #: Whether rows without a known definition end the job. Otherwise they are left out, and their tables are read
         #: again.
         self._strict = settings.failures.inconsistent_schema == "fail"
@@ -136,7 +145,7 @@ class KnownDefinitions:
         end = replace(end, unread=end.unread | left_out.keys())
         commands, end = self._commands(start, before, end, left_out)
         before_end = sorted(shapes, key=lambda shape: shape.id)
-        return BatchKnowledge(stored_form(end, before_end, self._settings.tables), commands)
+        return BatchKnowledge(end.stored(before_end, self._captured_by), commands)
 
     def is_news(self, start: str, advance: Advance, knowledge: BatchKnowledge | None) -> bool:
         """Whether a batch is needed to write down what is known, even if it has nothing to send.
@@ -305,12 +314,3 @@ class KnownDefinitions:
             )
             commands.append(Execute(name, collections))
         return tuple(commands), replace(end, unread=end.unread - known)
-
-
-def stored_form(known: KnownTables, before: Sequence[TableShape], included: TableFilter) -> BatchDefinitions:
-    """Return what is known as it is stored beside the checkpoint; `before` as in `BatchDefinitions`."""
-    return replace(known.stored(before), captured_by=_captured_by(included))
-
-
-def _captured_by(included: TableFilter) -> str:
-    return digest_of(included.model_dump_json(exclude_defaults=True))

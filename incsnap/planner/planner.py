@@ -48,13 +48,13 @@ from incsnap.planner.batch import batch_parts
 from incsnap.planner.boundary_search import BoundarySearch
 from incsnap.planner.chunk_readers import ReaderPort
 from incsnap.planner.definition_files import definition_files
-from incsnap.planner.first_definitions import first_definitions
 from incsnap.planner.known_definitions import KnownDefinitions
 from incsnap.planner.observe import Observed, Observer
 from incsnap.planner.persist import PlannedBatches
 from incsnap.planner.prepared_xa import PreparedXas, first_place
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.schema_changes import capture_options
+from incsnap.planner.server_definitions import first_definitions
 from incsnap.planner.start_snapshot import first_positions
 from incsnap.planner.topic_layout import layouts_of
 from incsnap.snapshot.commands import SetThrottle

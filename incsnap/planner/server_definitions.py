@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pymysql.connections import Connection
 
+from incsnap.binlog.statement_search import statements_behind
 from incsnap.config.patterns import TableFilter
+from incsnap.config.settings import Settings
 from incsnap.ddl.table_definition import Definitions, TableDefinition
+from incsnap.errors import IncsnapError
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.mysql import watermarks
-from incsnap.mysql.catalog import all_tables, database_charsets
-from incsnap.mysql.row_definitions import definitions_at_hand, row_definitions
-from incsnap.planner.definition_history import KnownTables, quoted, redefines
-from incsnap.planner.definitions import ChangesBehind, answer_behind
+from incsnap.mysql.catalog import all_tables, charsets, database_charsets
+from incsnap.mysql.row_definitions import definitions_at_hand, leaves_names_out, row_definitions
+from incsnap.mysql.session import dial
+from incsnap.planner.definition_files import DefinitionFiles
+from incsnap.planner.definition_history import KnownTables, captured_by, quoted, redefines
+from incsnap.planner.definitions import WAIT_SECONDS, ChangesBehind, NotCertain, answer_behind
+from incsnap.planner.schema_changes import capture_options
 from incsnap.tables import TableId
+
+log = logging.getLogger(__name__)
 
 #: Most tables that are asked for without being captured. 200 with 30 columns add about 500 kB to a file of definitions.
 _MOST_OTHERS = 200
@@ -116,3 +126,36 @@ def _others(there: Sequence[TableId], captured: Collection[TableId], included: T
     """Return tables that are not captured. Those of databases that may have captured tables come first."""
     others = (table for table in there if table not in captured)
     return sorted(others, key=lambda table: not included.may_include_database(table.database))[:_MOST_OTHERS]
+
+
+def first_definitions(
+    settings: Settings, files: DefinitionFiles, connection: Connection[Any], first: StreamPosition
+) -> str:
+    """Return the name of the file with the definitions at `first`; "" if rows name their columns or if no answer is
+    certain.
+
+    Seconds pass between a job's first offset and its first batch, while Spark starts. A row may be written in this
+    time, and then a statement about its table. Nobody could tell the row's definition later. So the server is asked at
+    once. If the answer is not certain, the first batch asks again.
+    """
+    if not leaves_names_out(connection):
+        return ""
+    at = StreamPosition(first.delivered, "", 0, server_uuid=watermarks.server_uuid(connection))
+    options = capture_options(settings, tuple(sorted(charsets(connection).items())), follows=True)
+    search = partial(statements_behind, partial(dial, settings.mysql), settings.mysql.server_id, options)
+    try:
+        answer = ask_server(
+            (),
+            KnownTables(),
+            settings.tables,
+            at,
+            connection,
+            WAIT_SECONDS,
+            lambda position, until, _: search(position, until),
+            same_server=True,
+            everything=True,
+        )
+    except (NotCertain, IncsnapError) as late:
+        log.info("The first batch asks MySQL for the definitions of tables, because they are not certain yet: %s", late)
+        return ""
+    return files.keep(answer.updates(KnownTables(), everything=True).stored((), captured_by(settings.tables)))

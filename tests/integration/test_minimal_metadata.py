@@ -186,7 +186,7 @@ def test_a_table_altered_during_the_first_offset_is_not_certain(shop: Shop, monk
         )
         return ask_server(*arguments, **more)
 
-    monkeypatch.setattr("incsnap.planner.first_definitions.ask_server", altered_before)
+    monkeypatch.setattr("incsnap.planner.server_definitions.ask_server", altered_before)
     shop.run("CREATE TABLE u (id INT PRIMARY KEY)")
     assert shop.job.offset.batch == 0
     assert shop.known() == {"u"}

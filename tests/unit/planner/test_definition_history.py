@@ -89,12 +89,12 @@ def test_a_text_that_may_be_garbled_is_not_followed() -> None:
 def test_stored_definitions_are_read_back() -> None:
     known = behind(KNOWN, "ALTER TABLE t ADD a INT", "CREATE TABLE u (id NOVELTY)")
     known = replace(known, unread=frozenset({U}))
-    assert KnownTables.of(known.stored(()), lambda _: True, "") == known
-    assert KnownTables.of(known.stored(()), lambda table: table == U, "").unread == {U}
+    assert KnownTables.of(known.stored((), ""), lambda _: True, "") == known
+    assert KnownTables.of(known.stored((), ""), lambda table: table == U, "").unread == {U}
 
 
 def test_a_table_not_captured_before_a_restart_may_exist_before_create_if_not_exists() -> None:
-    known = KnownTables.of(KNOWN.stored(()), lambda _: True, "other settings")
+    known = KnownTables.of(KNOWN.stored((), ""), lambda _: True, "other settings")
     assert names(known) == ["id"]
     assert not known.definitions.databases
     create = "CREATE TABLE IF NOT EXISTS u (id INT) CHARSET latin1 START TRANSACTION"
