@@ -24,7 +24,7 @@ from incsnap.gtid import GtidSet
 from incsnap.mysql.error_codes import CHANGED, IN_THE_WAY
 from incsnap.mysql.session import QueryRefusedError, query
 from incsnap.mysql.watermarks import wait_until_executed
-from incsnap.planner.key_search import QUESTION_MS, KeySearch, TableOrder, bounded
+from incsnap.planner.key_search import QUESTION_MS, KeySearch, bounded
 from incsnap.planner.table_ordering import TableRefused, check_types, ordering_of
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.chunk_query import condition_probe
@@ -192,12 +192,12 @@ class Answers:
                 return self._described(question)
             case MaximumKey():
                 self._wait(question.low_watermark)
-                return self._keys.maximum_key(question)
+                return self._keys.key(question)
             case Opened():
                 self._open(question.table)
                 return None
             case NextBoundary():
-                return self._keys.boundary(question)
+                return self._keys.key(question)
 
     def _within_ms(self, most_ms: int) -> int:
         """Return the milliseconds for one statement: the rest of the batch's time, or `most_ms` if no batch waits."""
@@ -279,20 +279,20 @@ class Answers:
         self._keys.look_up(list(dict.fromkeys(each.table for each in coming.collections)))
         # A table with a condition is described later, when its turn has come.
         described = (Describe(each.table, each.surrogate, "", coming.low_watermark) for each in coming.collections)
-        orders = [order for question in described if (order := self._order(question)) is not None]
-        self._keys.find_together(orders, coming.rows)
+        maxima = [maximum for question in described if (maximum := self._maximum_of(question)) is not None]
+        self._keys.find_together(maxima, coming.rows)
 
-    def _order(self, question: Describe) -> TableOrder | None:
-        """Return the table's order; None if it does not exist, cannot be read, or has no index for its order.
+    def _maximum_of(self, question: Describe) -> MaximumKey | None:
+        """Return the question for the last key of the table that `question` describes.
 
-        Without an index each statement may sort the table. Such a statement needs all its time for itself.
+        Return None if the table does not exist, cannot be read, or has no index for its order. Without an index each
+        statement may sort the table. Such a statement needs all its time for itself.
         """
         if self._keys.cached_entry(question.table) is None:
             return None
         try:
-            described = self._described(question)
+            order = self._described(question)
         except TableRefused:
             return None
-        columns = self._keys.columns(question.table, described.columns)
-        order = TableOrder(question.table, columns, described.index, described.descending)
-        return order if described.index else None
+        maximum = MaximumKey(question.table, order.columns, order.index, question.low_watermark, order.descending)
+        return maximum if order.index else None

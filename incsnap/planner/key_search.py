@@ -4,14 +4,13 @@ A planning asks in this order:
 
     keys = KeySearch(connection, within_ms, is_over)
     keys.look_up(tables)             one statement for the catalogue of all tables
-    keys.find_together(orders, 500)  a few statements for the first keys of all tables
-    keys.boundary(question)          the cached key, or one statement
+    keys.find_together(maxima, 500)  a few statements for the first keys of all tables
+    keys.key(question)               the cached key, or one statement
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pymysql.connections import Connection
@@ -33,26 +32,6 @@ _SORT_MS = 60_000
 _LOCK_SECONDS = 1
 #: Keys that one statement selects. It takes 8 ms for the keys of 64 tables; 64 statements take 80 ms.
 _TOGETHER = 64
-
-
-@dataclass(frozen=True, slots=True)
-class TableOrder:
-    """A table and the order of its rows."""
-
-    table: TableId  #: the table that is read
-    columns: Sequence[Column]  #: columns that order the rows
-    index: str  #: name of an index that begins with `columns`; "" for none
-    descending: tuple[str, ...]  #: names of columns that are read from their greatest value down
-
-    def maximum_key(self) -> str:
-        """Return the statement that selects the table's last key."""
-        return maximum_key(self.table, self.columns, index=self.index, descending=self.descending)
-
-    def boundary(self, after: Key | None, maximum: Key, rows: int) -> str:
-        """Return the statement that selects the `rows`-th key above `after`."""
-        return next_boundary(
-            self.table, self.columns, after, maximum, rows, index=self.index, descending=self.descending
-        )
 
 
 class KeySearch:
@@ -83,10 +62,8 @@ class KeySearch:
         match question:
             case Describe(condition=""):
                 return question.table in self._catalog
-            case MaximumKey() if (question.table, question.columns) in self._columns:
-                return self._order_of(question).maximum_key() in self._keys
-            case NextBoundary() if (question.table, question.columns) in self._columns:
-                return self._order_of(question).boundary(question.after, question.maximum, question.rows) in self._keys
+            case MaximumKey() | NextBoundary() if (question.table, question.columns) in self._columns:
+                return self._sql(question) in self._keys
         return False
 
     def look_up(self, tables: Sequence[TableId]) -> None:
@@ -124,37 +101,38 @@ class KeySearch:
             columns = self._columns[(table, names)] = tuple(by_name[name] for name in names)
         return columns
 
-    def maximum_key(self, question: MaximumKey) -> Key | None:
-        """Return the table's last key; None if the table is empty. Raise QueryRefusedError if the server refuses."""
-        return self._key(self._order_of(question).maximum_key(), question.index)
+    def key(self, question: MaximumKey | NextBoundary) -> Key | None:
+        """Return the key that the question asks for; None if the table has no such key.
 
-    def boundary(self, question: NextBoundary) -> Key | None:
-        """Return where the next chunk ends; None if fewer rows are left. Raise QueryRefusedError if the server
-        refuses."""
-        sql = self._order_of(question).boundary(question.after, question.maximum, question.rows)
-        return self._key(sql, question.index)
+        Raise QueryRefusedError if the server refuses, and KeyError as `columns` does.
+        """
+        sql = self._sql(question)
+        if sql in self._keys:
+            return self._keys[sql]
+        most_ms = _SORT_MS if self._sorts and not question.index else QUESTION_MS
+        rows = query(self._connection, bounded(sql, self._within_ms(most_ms)))
+        return _canonical(rows[0]) if rows else None
 
-    def find_together(self, orders: Sequence[TableOrder], rows: int) -> None:
-        """Cache the maximum keys of the tables, and the ends of their first chunks of `rows` rows.
+    def find_together(self, maxima: Sequence[MaximumKey], rows: int) -> None:
+        """Cache the keys that `maxima` ask for, and the ends of the tables' first chunks of `rows` rows.
 
         Leave out tables that the server refuses, and all that are left when the batch has waited long enough.
         """
-        #: Tables by the types of their keys. One statement can select only keys of the same types and collations.
-        alike: dict[tuple[object, ...], list[TableOrder]] = {}
-        for order in orders:
-            collations = self._catalog[order.table].collations
-            kind = tuple((column.type, column.charset, collations.get(column.name)) for column in order.columns)
-            alike.setdefault(kind, []).append(order)
-        for tables in alike.values():
-            maxima = [(each, each.maximum_key()) for each in tables]
-            self._learn([sql for _, sql in maxima])
-            self._learn(
-                [
-                    each.boundary(None, maximum, rows)
-                    for each, sql in maxima
-                    if (maximum := self._keys.get(sql)) is not None
-                ]
-            )
+        #: Questions by the types of their keys. One statement can select only keys of the same types and collations.
+        alike: dict[tuple[object, ...], list[tuple[MaximumKey, str]]] = {}
+        for question in maxima:
+            collations = self._catalog[question.table].collations
+            columns = self.columns(question.table, question.columns)
+            kind = tuple((column.type, column.charset, collations.get(column.name)) for column in columns)
+            alike.setdefault(kind, []).append((question, self._sql(question)))
+        for asked in alike.values():
+            self._learn([sql for _, sql in asked])
+            first = [
+                NextBoundary(each.table, each.columns, each.index, None, maximum, rows, descending=each.descending)
+                for each, sql in asked
+                if (maximum := self._keys.get(sql)) is not None
+            ]
+            self._learn([self._sql(each) for each in first])
 
     def _learn(self, statements: Sequence[str]) -> None:
         """Cache the keys that these statements select. Their keys have equally many columns."""
@@ -171,16 +149,13 @@ class KeySearch:
             self._keys |= dict.fromkeys(part)
             self._keys |= {part[int(row[0])]: _canonical(row[1:]) for row in rows}
 
-    def _order_of(self, question: MaximumKey | NextBoundary) -> TableOrder:
-        columns = self.columns(question.table, question.columns)
-        return TableOrder(question.table, columns, question.index, question.descending)
-
-    def _key(self, sql: str, index: str) -> Key | None:
-        if sql in self._keys:
-            return self._keys[sql]
-        most_ms = _SORT_MS if self._sorts and not index else QUESTION_MS
-        rows = query(self._connection, bounded(sql, self._within_ms(most_ms)))
-        return _canonical(rows[0]) if rows else None
+    def _sql(self, question: MaximumKey | NextBoundary) -> str:
+        """Return the statement that selects the key. Raise KeyError as `columns` does."""
+        table, columns = question.table, self.columns(question.table, question.columns)
+        if isinstance(question, MaximumKey):
+            return maximum_key(table, columns, index=question.index, descending=question.descending)
+        after, maximum, rows = question.after, question.maximum, question.rows
+        return next_boundary(table, columns, after, maximum, rows, index=question.index, descending=question.descending)
 
 
 def _canonical(row: Sequence[Any]) -> Key:

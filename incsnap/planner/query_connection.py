@@ -13,7 +13,7 @@ from incsnap.config.servers import MySqlSettings
 from incsnap.events import server_of
 from incsnap.mysql import watermarks
 from incsnap.mysql.catalog import charsets
-from incsnap.mysql.session import connect, is_alive
+from incsnap.mysql.session import close, connect, is_alive
 
 log = logging.getLogger(__name__)
 
@@ -73,5 +73,4 @@ class QueryConnection:
 
     def close(self) -> None:
         """Close the connection if it is open."""
-        if self._connection is not None and self._connection.open:
-            self._connection.close()
+        close(self._connection)
