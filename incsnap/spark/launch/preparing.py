@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark.find_spark_home import _find_spark_home
 
@@ -61,7 +61,9 @@ def _list_classes(spark: Mapping[str, str], home: str, classes: Path, folder: Pa
         try:
             dry_run(session, f"file://{folder}/checkpoint")
         finally:
-            # PySpark's server of accumulators may lose the JVM before it is told to end, and then prints a stack trace.
-            with contextlib.redirect_stderr(io.StringIO()):
-                session.stop()
+            # PySpark's server of accumulators may lose the JVM before it is told to end. Its thread then prints a stack
+            # trace, at any time until this program ends.
+            accumulators: Any = session.sparkContext._accumulatorServer
+            accumulators.handle_error = lambda *_: None
+            session.stop()
     return class_path
