@@ -7,6 +7,7 @@ file with the process id would not do, because another process may have that id 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import socket
@@ -15,18 +16,14 @@ import time
 from pathlib import Path
 
 
-def listening(folder: Path, name: str) -> socket.socket | None:
-    """Return a socket `name` in the folder; None if its path is too long for a socket.
+def listening(folder: Path, name: str) -> socket.socket:
+    """Return a socket `name` in the folder, which comes from `short_folder`.
 
     The socket is bound under another name and renamed once it listens. Other jobs remove a folder whose socket does not
     listen.
     """
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        listener.bind(str(folder / "new"))
-    except OSError:
-        listener.close()
-        return None
+    listener.bind(str(folder / "new"))
     listener.listen(64)
     (folder / "new").rename(folder / name)
     return listener
@@ -44,9 +41,7 @@ def sweep(prefix: str, name: str, older_than: float = 0.0) -> None:
             probe.settimeout(1.0)
             if folder.stat().st_mtime > youngest:
                 continue
-            try:
-                probe.connect(str(folder / name))
-            except ConnectionRefusedError:
+            if probe.connect_ex(str(folder / name)) == errno.ECONNREFUSED:
                 shutil.rmtree(folder, ignore_errors=True)
 
 

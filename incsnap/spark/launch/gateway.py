@@ -13,13 +13,12 @@ import shutil
 import signal
 import struct
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from incsnap.errors import IncsnapError
-from incsnap.spark.owned_folders import listening, sweep
+from incsnap.spark.owned_folders import listening, short_folder, sweep
 from incsnap.spark.session import GIVEN_JVM, without_secrets
 
 _PREFIX, _SOCKET = "incsnap-jvm-", "owner"
@@ -48,7 +47,7 @@ class Gateway:
         # write the address it never ends: Py4J's threads go on without the main thread (Spark's PythonGatewayServer).
         # So younger folders stay.
         sweep(_PREFIX, _SOCKET, older_than=_BOOT_SECONDS)
-        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._folder = Path(short_folder(_PREFIX))
         #: A socket that marks this folder as in use. It never answers.
         self._owner = listening(self._folder, _SOCKET)
         self._address_file = self._folder / "address"
@@ -75,19 +74,11 @@ class Gateway:
     def descriptors(self) -> tuple[int, ...]:
         """Return the descriptors that no other process may have: the JVM's pipe, and the socket that marks the
         folder."""
-        return (self._life.fileno(), *((self._owner.fileno(),) if self._owner else ()))
+        return self._life.fileno(), self._owner.fileno()
 
     @contextlib.contextmanager
     def offered(self) -> Iterator[None]:
         """Wait until the JVM listens. A session that the block makes then uses this JVM. Raise JvmDidNotStart."""
-        self._offer()
-        try:
-            yield
-        finally:
-            self._withdraw()
-
-    def _offer(self) -> None:
-        """Wait for the JVM's address, and put it into the environment. Raise JvmDidNotStart."""
         deadline = time.monotonic() + _BOOT_SECONDS
         while not self._address_file.exists():
             if self._jvm.poll() is not None:
@@ -98,18 +89,17 @@ class Gateway:
         # The JVM writes to another name and renames, so the file is complete.
         with self._address_file.open("rb") as address:
             port, length = struct.unpack(">ii", address.read(8))
-            os.environ[GIVEN_JVM] = str(port)
-            os.environ[_SECRET] = address.read(length).decode()
+            secret = address.read(length).decode()
         self._clear()
-
-    def _withdraw(self) -> None:
-        """Remove the JVM's address and secret from the environment. PySpark has read them, or never will."""
-        for name in (GIVEN_JVM, _SECRET):
-            os.environ.pop(name, None)
+        os.environ.update({GIVEN_JVM: str(port), _SECRET: secret})
+        try:
+            yield
+        finally:
+            # PySpark has read them, or never will.
+            del os.environ[GIVEN_JVM], os.environ[_SECRET]
 
     def close(self) -> None:
         """End the JVM."""
-        self._withdraw()
         if self._folder.exists():
             # The JVM may still be booting, and would print a stack trace without the folder for its address. So it is
             # killed.
@@ -126,6 +116,4 @@ class Gateway:
 
     def _clear(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
-        if self._owner is not None:
-            self._owner.close()
-            self._owner = None
+        self._owner.close()

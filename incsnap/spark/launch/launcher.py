@@ -46,8 +46,7 @@ def _request_process(address: str, arguments: list[str]) -> _socket.socket | Non
         connection.connect(address)
         streams = b"".join(stream.to_bytes(4, sys.byteorder) for stream in (0, 1, 2))
         request = marshal.dumps((arguments, os.getcwd(), dict(os.environb)))
-        length = len(request).to_bytes(4, sys.byteorder)
-        connection.sendmsg([length], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+        connection.sendmsg([b"\0"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
         connection.sendall(request)
         if connection.recv(1):
             return connection

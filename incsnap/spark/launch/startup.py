@@ -17,7 +17,6 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -50,17 +49,32 @@ class SparkDidNotStart(IncsnapError):
     resumable = False
 
 
-class Launch(Protocol):
+@dataclass(frozen=True, slots=True)
+class Launch:
     """A start of Spark that has begun."""
 
-    def session(self) -> SparkSession:
-        """Wait for the JVM and return the session. Call this once.
+    spark: Mapping[str, str]  #: the session's properties
+    gateway: Gateway | None = None  #: the JVM that boots already; None for a plain start
+    zygote: Zygote | None = None  #: the process that forks Spark's Python processes; None on a cluster too
 
-        Raise SparkDidNotStart, or JvmDidNotStart if the JVM ends before it listens.
+    def session(self) -> SparkSession:
+        """Wait for the JVM, or start it, and return the session. Call this once.
+
+        Raise SparkDidNotStart, or JvmDidNotStart if a JVM that boots already ends before it listens.
         """
+        try:
+            with self.gateway.offered() if self.gateway else contextlib.nullcontext():
+                return session_with(self.spark)
+        except (Py4JError, PySparkException, ConnectionError) as error:
+            master = self.spark["spark.master"]
+            raise SparkDidNotStart(f"Spark has no session on {master}: {_first_lines(error)}") from None
 
     def before_query(self) -> None:
         """Restore what Spark's Python processes need, if something has deleted it. Call this before each query."""
+        if self.zygote is not None:
+            # No room on the disk at the moment: the query then fails and is begun again.
+            with contextlib.suppress(OSError):
+                self.zygote.keep_program()
 
 
 @contextlib.contextmanager
@@ -78,7 +92,7 @@ def launched(settings: Settings) -> Iterator[Launch]:
     if GIVEN_JVM in os.environ or settings.spark_launch_mode == "plain":
         prepare(spark, workers_python(spark))
         leave_pandas_out_of_the_driver()
-        yield _Plain(spark)
+        yield Launch(spark)
         return
     with contextlib.ExitStack() as stack:
         home = _find_spark_home()
@@ -91,44 +105,7 @@ def launched(settings: Settings) -> Iterator[Launch]:
         if zygote:
             stack.callback(zygote.close)
             zygote.start(gateway.descriptors)
-        yield _Prestart(spark, gateway, zygote)
-
-
-@dataclass(frozen=True, slots=True)
-class _Plain:
-    """A start by `SparkSession.builder`."""
-
-    spark: Mapping[str, str]  #: the session's properties
-
-    def session(self) -> SparkSession:
-        """Start the JVM and return the session. Raise SparkDidNotStart."""
-        try:
-            return session_with(self.spark)
-        except (Py4JError, PySparkException, ConnectionError) as error:
-            master = self.spark["spark.master"]
-            raise SparkDidNotStart(f"Spark has no session on {master}: {_first_lines(error)}") from None
-
-    def before_query(self) -> None:
-        """Leave Python's program as it is: Spark runs an installed one."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Prestart:
-    """A start with a JVM that boots already, and on one machine with a zygote."""
-
-    spark: Mapping[str, str]  #: the session's properties
-    gateway: Gateway  #: the JVM
-    zygote: Zygote | None  #: the process that forks Spark's Python processes; None on a cluster
-
-    def session(self) -> SparkSession:
-        with self.gateway.offered():
-            return _Plain(self.spark).session()
-
-    def before_query(self) -> None:
-        if self.zygote is not None:
-            # No room on the disk at the moment: the query then fails and is begun again.
-            with contextlib.suppress(OSError):
-                self.zygote.keep_program()
+        yield Launch(spark, gateway, zygote)
 
 
 def _first_lines(error: Exception) -> str:

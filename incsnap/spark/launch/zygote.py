@@ -21,7 +21,6 @@ The processes that it has forked live as long as Spark's JVM, as they do without
 
 from __future__ import annotations
 
-import array
 import contextlib
 import gc
 import marshal
@@ -33,12 +32,11 @@ import shutil
 import signal
 import socket
 import sys
-import tempfile
 from pathlib import Path
 from typing import NoReturn
 
 from incsnap.spark import worker_python
-from incsnap.spark.owned_folders import listening, sweep
+from incsnap.spark.owned_folders import listening, short_folder, sweep
 from incsnap.tasks import process_name
 
 _PREFIX = "incsnap-python-"
@@ -53,7 +51,7 @@ class Zygote:
     def __init__(self) -> None:
         """Make the folder, and the program for Spark. `start` then starts the process."""
         sweep(_PREFIX, _OWNER)
-        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._folder = Path(short_folder(_PREFIX))
         #: A socket that marks this folder as in use, because Spark needs the program even without a zygote. It never
         #: answers.
         self._owner = listening(self._folder, _OWNER)
@@ -87,9 +85,6 @@ class Zygote:
         `private`: open descriptors that no other process may have, for example the pipe that keeps the JVM alive.
         """
         listener = listening(self._folder, _SOCKET)
-        if listener is None:
-            # No zygote will answer, so each launcher becomes a plain Python.
-            return
         worker_python.import_all()
         gc.collect()
         gc.freeze()
@@ -101,7 +96,7 @@ class Zygote:
             try:
                 for descriptor in (self._life, *private):
                     os.close(descriptor)
-                self._disown()
+                self._owner.close()
                 # Ctrl-C in a terminal is for the job, which stops in order.
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 process_name.take(process_name.ZYGOTE)
@@ -124,12 +119,7 @@ class Zygote:
             os.waitpid(self.pid, 0)
             self.pid = -1
         shutil.rmtree(self._folder, ignore_errors=True)
-        self._disown()
-
-    def _disown(self) -> None:
-        """Close the socket that marks the folder as in use."""
-        if self._owner is not None:
-            self._owner.close()
+        self._owner.close()
 
 
 class _ForkServer:
@@ -221,25 +211,14 @@ class _ForkServer:
 _Request = tuple[list[str], str, dict[bytes, bytes]]
 
 
-def _received(connection: socket.socket) -> tuple[array.array[int], _Request]:
+def _received(connection: socket.socket) -> tuple[list[int], _Request]:
     """Return a launcher's standard streams and its request. Raise EOFError if the request is incomplete."""
-    streams = array.array("i")
-    length, ancillary, _, _ = connection.recvmsg(4, socket.CMSG_SPACE(3 * streams.itemsize))
-    for _, _, content in ancillary:
-        streams.frombytes(content)
-    with connection.makefile("rb", buffering=0) as stream:
-        missing, parts = int.from_bytes(length, sys.byteorder), []
-        while missing:
-            part = stream.read(missing)
-            if not part:
-                raise EOFError
-            missing -= len(part)
-            parts.append(part)
-    request: _Request = marshal.loads(b"".join(parts))
-    return streams, request
+    _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+    with connection.makefile("rb") as stream:
+        return streams, marshal.load(stream)
 
 
-def _become(streams: array.array[int], arguments: list[str], folder: str, environment: dict[bytes, bytes]) -> NoReturn:
+def _become(streams: list[int], arguments: list[str], folder: str, environment: dict[bytes, bytes]) -> NoReturn:
     """Run `python ARGUMENTS` in this process, and exit. The arguments begin with `-m` and a module.
 
     Apart from the imports, the module runs as in a new Python.
