@@ -10,7 +10,7 @@ import logging
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
 from incsnap.errors import OffsetError
 from incsnap.gtid import GtidSet
-from incsnap.monitoring.job_status import Watch, failure_of
+from incsnap.monitoring.job_status import failure_of
 from incsnap.monitoring.status import FAILED, STOPPED, Failure
 from incsnap.mysql import preflight, watermarks
 from incsnap.mysql.session import connect
@@ -74,9 +74,6 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner: Planner | None = None
         self._resources: ExitStack | None = None
         self._checkpoint = CheckpointLock()
-        self._watch: Watch | None = None
-        #: The handler of SIGTERM before ours.
-        self._ended_before: Callable[[int, FrameType | None], Any] | int | None = None
         #: The error that ended the query; None if none did.
         self._failure: Failure | None = None
         #: For a query that ends by itself: what the server had executed when the query began. Else None.
@@ -161,22 +158,12 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Close the planner, the watch and the checkpoint. Spark calls this when the query ends."""
-        if self._watch is not None:
+        if self._resources is not None:
             # Spark first hangs up, which leads to this call, and then ends the process by SIGTERM. The signal is
             # ignored until all is closed and the status is written.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        if self._planner is not None:
-            self._planner.close()
-            self._planner = None
-        if self._watch is not None:
-            self._watch.close(STOPPED if self._failure is None else FAILED, self._failure)
-            self._watch = None
-        if self._resources is not None:
             self._resources.close()
-            self._resources = None
-        if self._ended_before is not None:
-            signal.signal(signal.SIGTERM, self._ended_before)
-            self._ended_before = None
+            self._resources = self._planner = None
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one part. Spark calls this in a task."""
@@ -221,15 +208,12 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._planner is None:
             self._lock_checkpoint()
             assert self._resources is not None
-            # Spark ends this process by SIGTERM when the query ends. `_end` makes it call `stop` first.
-            before = signal.signal(signal.SIGTERM, _end)
-            if self._ended_before is None:
-                self._ended_before = before
-            self._watch = begin_watch(self._settings, self._root, (), self._resources)
             # The planner reports through a file, as in a job, though planner and watch are in one process here.
             folder = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="incsnap-report-"))
             report = Path(folder) / "report.json"
-            self._watch.follow(report)
+            watch = begin_watch(self._settings, self._root, (), self._resources)
+            self._resources.callback(lambda: watch.close(STOPPED if self._failure is None else FAILED, self._failure))
+            watch.follow(report)
             readers = self._settings.snapshot.threads or _READERS
             self._planner = Planner(
                 self._settings,
@@ -239,6 +223,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 partial(OwnReaders, self._settings, self._buffers, readers),
                 str(report),
             )
+            self._resources.callback(self._planner.close)
         return self._planner
 
     def _lock_checkpoint(self) -> None:
@@ -248,11 +233,13 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         if self._resources is not None:
             return
-        resources = ExitStack()
-        self._checkpoint = resources.enter_context(
-            checkpoint_lock(self._settings.checkpoint_location, self._root, _LOCK_SECONDS)
-        )
-        self._resources = resources
+        with ExitStack() as resources:
+            # Spark ends this process by SIGTERM when the query ends. `_end` makes it call `stop` first.
+            resources.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _end))
+            self._checkpoint = resources.enter_context(
+                checkpoint_lock(self._settings.checkpoint_location, self._root, _LOCK_SECONDS)
+            )
+            self._resources = resources.pop_all()
 
 
 def _end(number: int, frame: FrameType | None) -> None:

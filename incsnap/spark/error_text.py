@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from incsnap.errors import IncsnapError
 
@@ -24,18 +25,15 @@ def error_from_text(text: str) -> IncsnapError | None:
     """Return the last IncsnapError in the text of a failed query, with its class, message and hint; None if there is
     none."""
     for name, line in reversed(_LINE.findall(text)):
-        kind = _kinds().get(name)
+        kind = next((kind for kind in _kinds(IncsnapError) if kind.__name__ == name), None)
         if kind is not None:
             message, _, hint = line.partition(_SIGN)
             return kind(message.strip(), hint.strip() or None)
     return None
 
 
-def _kinds() -> dict[str, type[IncsnapError]]:
-    kinds: dict[str, type[IncsnapError]] = {}
-    waiting: list[type[IncsnapError]] = [IncsnapError]
-    while waiting:
-        kind = waiting.pop()
-        kinds[kind.__name__] = kind
-        waiting.extend(kind.__subclasses__())
-    return kinds
+def _kinds(kind: type[IncsnapError]) -> Iterator[type[IncsnapError]]:
+    """Yield the class and all its subclasses."""
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _kinds(below)

@@ -41,6 +41,7 @@ from incsnap.planner.unfinished_batch import take_back
 from incsnap.snapshot.offset import Offset
 from incsnap.spark import prefix_taken
 from incsnap.spark.prefix_start import PrefixStart
+from incsnap.spark.query_watch import call_at_end
 from incsnap.spark.reader_jobs import ReaderJobs, ReaderPool
 from incsnap.spark.sink import OPTION as SINK_OPTION
 from incsnap.spark.sink import KafkaSink, SinkOptions
@@ -139,7 +140,7 @@ def begin(spark: SparkSession, settings: Settings, run: Run) -> StreamingQuery:
     except BaseException:
         jobs.close()
         raise
-    jobs.follow(query)
+    call_at_end(query, jobs.close)
     prefix.follow(query, ended_path)
     if settings.snapshot.mode == "initial_only":
         ends = threading.Thread(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -39,14 +40,7 @@ def watching(settings: Settings, root: str, explained: Sequence[Explained] = ())
     `incsnap.metrics.port` is taken.
     """
     with ExitStack() as stack:
-        watch = begin_watch(settings, root, explained, stack)
-        try:
-            yield watch
-        except BaseException as error:
-            watch.close(FAILED, failure_of(error))
-            raise
-        finally:
-            watch.close(STOPPED)
+        yield begin_watch(settings, root, explained, stack)
 
 
 def end_with(query: StreamingQuery, watch: Watch, stack: ExitStack) -> None:
@@ -56,9 +50,7 @@ def end_with(query: StreamingQuery, watch: Watch, stack: ExitStack) -> None:
     query: the lock of the checkpoint, the server of the metrics, the start.
     """
 
-    def wait() -> None:
-        with suppress(PySparkException, Py4JError, ConnectionError):
-            query.awaitTermination()
+    def end() -> None:
         failure = None
         with suppress(Py4JError, ConnectionError):
             failure = query.exception()
@@ -68,51 +60,63 @@ def end_with(query: StreamingQuery, watch: Watch, stack: ExitStack) -> None:
             watch.close(FAILED, failure_of(error_from_text(str(failure)) or IncsnapError(shorten(failure))))
         stack.close()
 
-    threading.Thread(target=wait, name="incsnap-watch-end", daemon=True).start()
+    call_at_end(query, end)
+
+
+def call_at_end(query: StreamingQuery, end: Callable[[], None]) -> None:
+    """Call `end` in a thread of its own when the query has ended, for whatever reason."""
+
+    def wait() -> None:
+        # PySpark raises AttributeError for a context that was stopped.
+        with suppress(PySparkException, Py4JError, ConnectionError, AttributeError):
+            query.awaitTermination()
+        end()
+
+    threading.Thread(target=wait, name="incsnap-query-end", daemon=True).start()
 
 
 def begin_watch(settings: Settings, root: str, explained: Sequence[Explained], stack: ExitStack) -> Watch:
-    """Return a watch, and start the server of its port, which `stack` closes. Arguments and errors: see `watching`."""
-    every = 1.0 if is_local(settings.checkpoint_location) else _FAR_SECONDS
-    watch = Watch(settings.topic_prefix, Files(root), _Sums(root, 0.0 if every <= 1.0 else every), every)
-    if settings.monitoring.port is not None:
-        try:
-            # Imported only if it is used: the module takes 4 MB.
-            from incsnap.monitoring.http_server import StatusServer
+    """Return a watch, and start the server of its port.
 
-            server = StatusServer(settings.monitoring, watch.status, watch.history, explained, _sender(settings))
-        except BaseException as error:
-            watch.close(FAILED, failure_of(error))
-            raise
+    `stack` closes both, and tells the watch of the error that ends its block. Arguments and errors: see `watching`.
+    """
+    every = 1.0 if is_local(settings.checkpoint_location) else _FAR_SECONDS
+    watch = Watch(settings.topic_prefix, Files(root), _sums_of(root, 0.0 if every <= 1.0 else every), every)
+
+    def close(kind: object, error: BaseException | None, trace: object) -> None:
+        watch.close(STOPPED if error is None else FAILED, None if error is None else failure_of(error))
+
+    stack.push(close)
+    if settings.monitoring.port is not None:
+        # Imported only if it is used: the module takes 4 MB.
+        from incsnap.monitoring.http_server import StatusServer
+
+        send = partial(_send_new_signal, settings)
+        server = StatusServer(settings.monitoring, watch.status, watch.history, explained, send)
         stack.callback(server.close)
         log.info("Metrics and page of %s are at http://%s:%d", settings.topic_prefix, *server.address)
     return watch
 
 
-def _sender(settings: Settings) -> Callable[[str, dict[str, Any]], str]:
-    """Return a function that sends a signal to the job and returns the signal's id."""
+def _send_new_signal(settings: Settings, kind: str, data: dict[str, Any]) -> str:
+    """Send a signal to the job and return the signal's id. Errors: see `send_signal`."""
+    from incsnap.monitoring.signal_sender import send_signal
 
-    def send(kind: str, data: dict[str, Any]) -> str:
-        from incsnap.monitoring.signal_sender import send_signal
-
-        name = new_id()
-        send_signal(settings, name, kind, data)
-        return name
-
-    return send
+    name = new_id()
+    send_signal(settings, name, kind, data)
+    return name
 
 
-class _Sums:
-    """The counters of committed batches, read at most once in `every_seconds`."""
+def _sums_of(root: str, every_seconds: float) -> Callable[[], Sums]:
+    """Return a function that returns the counters of committed batches, read at most once in `every_seconds`."""
+    newest, next_read = Sums(), 0.0
 
-    def __init__(self, root: str, every_seconds: float) -> None:
-        self._root, self._every = root, every_seconds
-        self._newest = Sums()
-        self._next = 0.0
+    def sums() -> Sums:
+        nonlocal newest, next_read
+        if time.monotonic() >= next_read:
+            progress = read_progress(root)
+            next_read = time.monotonic() + every_seconds
+            newest = Sums(**{each.name: getattr(progress, each.name) for each in fields(Sums)})
+        return newest
 
-    def __call__(self) -> Sums:
-        if time.monotonic() >= self._next:
-            progress = read_progress(self._root)
-            self._next = time.monotonic() + self._every
-            self._newest = Sums(**{each.name: getattr(progress, each.name) for each in fields(Sums)})
-        return self._newest
+    return sums

@@ -27,7 +27,6 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from incsnap.checkpoint.first_offset import require_shared
 from incsnap.checkpoint.object_store import set_access
@@ -69,7 +68,7 @@ class ReaderPool:
 
 
 class ReaderJobs:
-    """The readers of one query. Call `close`, or let the object `follow` the query to its end."""
+    """The readers of one query. Call `close` when the query has ended."""
 
     def __init__(
         self,
@@ -103,16 +102,6 @@ class ReaderJobs:
         self._turns.open(self._count)
         for target in (self._listen, *[self._work] * readers.count):
             threading.Thread(target=target, name="incsnap-chunk-reader", daemon=True).start()
-
-    def follow(self, query: StreamingQuery) -> None:
-        """Close when the query has ended, for whatever reason."""
-
-        def wait() -> None:
-            with suppress(*_ENDED):
-                query.awaitTermination()
-            self.close()
-
-        threading.Thread(target=wait, name="incsnap-query-end", daemon=True).start()
 
     def close(self) -> None:
         """Cancel what is being read and remove the folder. It may be called twice."""

@@ -13,9 +13,9 @@ from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.lock import checkpoint_lock
 from incsnap.checkpoint.object_store import set_access
 from incsnap.config.settings import Settings
-from incsnap.monitoring.job_status import Watch, failure_of
+from incsnap.monitoring.job_status import Watch
 from incsnap.monitoring.signal_sender import send_signal
-from incsnap.monitoring.status import FAILED, JobStatus
+from incsnap.monitoring.status import JobStatus
 from incsnap.spark import job as spark_job
 from incsnap.spark.prefix_start import PrefixStart
 from incsnap.spark.query_watch import begin_watch, end_with
@@ -107,13 +107,9 @@ def start(spark: SparkSession, settings: Settings, *, replace_job: bool = False)
         stack.enter_context(checkpoint_lock(location, own_part(location), _PATIENCE_SECONDS))
         # The watch begins before the query. If the port of its metrics is taken, no query has to be ended.
         watch = begin_watch(settings, own_part(location), (), stack)
-        try:
-            prefix = PrefixStart(settings, replace_job=replace_job)
-            stack.callback(prefix.close)
-            query = spark_job.begin(spark, settings, spark_job.Run(watch, prefix, uuid4().hex))
-        except BaseException as error:
-            watch.close(FAILED, failure_of(error))
-            raise
+        prefix = PrefixStart(settings, replace_job=replace_job)
+        stack.callback(prefix.close)
+        query = spark_job.begin(spark, settings, spark_job.Run(watch, prefix, uuid4().hex))
         end_with(query, watch, stack.pop_all())
     return Job(query, settings, watch)
 
