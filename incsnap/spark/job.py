@@ -43,11 +43,9 @@ from incsnap.spark import prefix_taken
 from incsnap.spark.prefix_start import PrefixStart
 from incsnap.spark.query_watch import call_at_end
 from incsnap.spark.reader_jobs import ReaderJobs, ReaderPool
-from incsnap.spark.sink import OPTION as SINK_OPTION
 from incsnap.spark.sink import KafkaSink, SinkOptions
 from incsnap.spark.sink import register as register_sink
-from incsnap.spark.source import COMPLETE, STOP, STOPPED, BinlogSource, SourceOptions
-from incsnap.spark.source import OPTION as SOURCE_OPTION
+from incsnap.spark.source import COMPLETE, OPTION, STOP, STOPPED, BinlogSource, SourceOptions
 
 log = logging.getLogger(__name__)
 
@@ -78,8 +76,9 @@ def begin(spark: SparkSession, settings: Settings, run: Run) -> StreamingQuery:
         Files(root).delete(name)
     readers = ReaderPool.of(spark.sparkContext.defaultParallelism, settings.snapshot.threads)
     prefix = run.prefix
-    prefix.ensure(buckets_for(settings.topic_creation.default.partitions, readers.stream))
-    first = _beginning(settings, root, readers.stream, prefix.own)
+    new_buckets = buckets_for(settings.topic_creation.default.partitions, readers.stream)
+    prefix.ensure(new_buckets)
+    first = _beginning(settings, root, new_buckets, prefix.own)
     # The number of buckets never changes in a job: a key's window rows and its events must meet in one sink task.
     buckets = first.layout.buckets
     prefix.begin(first.job_id, buckets)
@@ -89,38 +88,27 @@ def begin(spark: SparkSession, settings: Settings, run: Run) -> StreamingQuery:
     # An object store is the same for all machines, and each look at it costs a request.
     many_machines = not one_machine and not is_object_store(settings.checkpoint_location)
     sink = SinkOptions(
-        bootstrap_servers=settings.kafka.bootstrap_servers,
-        prefix=settings.topic_prefix,
+        settings=settings.to_json(),
         job_id=first.job_id,
-        start=prefix.own.start,
-        term=prefix.own.term,
-        buffer_root=root,
-        producer=settings.kafka.producer,
-        oversized=settings.oversized,
-        signal_table=str(settings.signals.data_collection or ""),
-        topic_creation=settings.topic_creation,
-        store=settings.store,
+        own=prefix.own,
         many_machines=many_machines,
         log_level=level,
-        log_format=settings.monitoring.log_format,
     )
     spark.dataSource.register(BinlogSource)
     register_sink(spark)
     jobs = ReaderJobs(spark, settings, root, readers, level, many_machines=many_machines)
-    place = jobs.address
-    ended_path = os.path.join(os.path.dirname(place.path), prefix_taken.NAME)
+    folder = os.path.dirname(jobs.address.path)
+    ended_path = os.path.join(folder, prefix_taken.NAME)
     source = SourceOptions(
         settings=settings.to_json(),
-        buffer_root=root,
         buckets=buckets,
         slices=readers.stream,
         readers=readers.count,
-        reader_path=place.path,
-        reader_key=place.key,
+        address=jobs.address,
         report_path=jobs.report_path,
         log_level=level,
         run=run.name,
-        slice_folder=os.path.dirname(place.path) if one_machine else "",
+        slice_folder=folder if one_machine else "",
         ended_path=ended_path,
     )
     name = f"incsnap {settings.topic_prefix}"
@@ -128,11 +116,11 @@ def begin(spark: SparkSession, settings: Settings, run: Run) -> StreamingQuery:
         _await_replaced(spark, name)
         query = (
             spark.readStream.format(BinlogSource.name())
-            .option(SOURCE_OPTION, source.model_dump_json())
+            .option(OPTION, source.model_dump_json())
             .load()
             .repartitionById(buckets, col("bucket"))
             .writeStream.format(KafkaSink.name())
-            .option(SINK_OPTION, sink.to_json())
+            .option(OPTION, sink.model_dump_json())
             .option("checkpointLocation", settings.checkpoint_location.rstrip("/") + "/spark")
             .queryName(name)
             .start()
@@ -163,18 +151,13 @@ def _await_replaced(spark: SparkSession, name: str) -> None:
             query.stop()
 
 
-def _beginning(settings: Settings, root: str, tasks: int, own: OwnStart) -> Offset:
+def _beginning(settings: Settings, root: str, buckets: int, own: OwnStart) -> Offset:
     """Return the offset at which the job goes on or begins.
 
-    This is the last offset that Spark saved, or a first one, which is written to a file. `tasks`: slots of the stream.
+    This is the last offset that Spark saved, or a first one, which is written to a file. `buckets`: of a new job.
     Raise OffsetError if Spark's part of the checkpoint is gone. Raise ConfigError if the checkpoint belongs to a job
     with another topic.prefix.
     """
-
-    def begin() -> Offset:
-        buckets = buckets_for(settings.topic_creation.default.partitions, tasks)
-        return first_position(settings, buckets, Files(root))
-
     begin_again_where_lost(settings, root)
     SparkLog(settings.checkpoint_location).mend()
     take_back(settings, root, own)
@@ -186,7 +169,7 @@ def _beginning(settings: Settings, root: str, tasks: int, own: OwnStart) -> Offs
             "Start with a new checkpoint.location and signal execute-snapshot for the tables. With the old checkpoint,"
             " the job would skip batches as already sent.",
         )
-    first = saved or first_offset(root, begin)
+    first = saved or first_offset(root, lambda: first_position(settings, buckets, Files(root)))
     topics = sorted(set(first.layout.partitions) - {settings.notifications.sink_topic})
     # A transform may give a topic any name.
     if topics and not settings.transforms and not any(name.startswith(settings.topic_prefix) for name in topics):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,11 +13,11 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from pyspark.sql.types import StructType
 
 from incsnap.checkpoint.first_offset import require_shared
+from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.object_store import set_access
 from incsnap.checkpoint.progress import BucketCounts, add_batch
 from incsnap.checkpoint.windows import WindowBuffers
-from incsnap.config.object_store import StoreAccess
-from incsnap.config.settings import OversizedChanges, TopicCreation
+from incsnap.config.settings import Settings
 from incsnap.errors import SinkError
 from incsnap.kafka.announcements import OwnStart, PrefixTaken
 from incsnap.kafka.client_settings import ClientSettings
@@ -25,13 +25,12 @@ from incsnap.kafka.event_topics import event_topics
 from incsnap.kafka.transaction import BucketWriter
 from incsnap.spark import process_log
 from incsnap.spark.error_text import hint_in_message
+from incsnap.spark.source import OPTION
 from incsnap.tasks.bucket import write_bucket
 from incsnap.tasks.left_out import SizeRule
 
 _log = logging.getLogger(__name__)
 FORMAT = "incsnap-kafka"
-#: The only option. Its name contains "secret", so Spark hides the value wherever it shows a plan.
-OPTION = "incsnap.secret.settings"
 #: Variable of the sink's workers, which keeps them apart from other workers (`register`).
 _WORKERS = "INCSNAP_WORKERS"
 
@@ -39,45 +38,11 @@ _WORKERS = "INCSNAP_WORKERS"
 class SinkOptions(BaseModel, frozen=True, extra="forbid"):
     """Everything that the sink needs. It travels as JSON in the option `OPTION`."""
 
-    bootstrap_servers: str
-    prefix: str
+    settings: str = Field(repr=False)  #: `Settings.to_json`
     job_id: str
-    start: str = ""  #: id of the start that sends; "" if no other start is possible
-    term: int = 0  #: term of the start that sends
-    buffer_root: str  #: `checkpoint.location` + "/incsnap"
-    #: the producer's settings, with librdkafka's names
-    producer: Mapping[str, str] = Field(default_factory=dict, repr=False)
-    oversized: OversizedChanges = OversizedChanges()  #: the handling of changes that are too large
-    signal_table: str = ""  #: the signal table, as db.table; "" if there is none
-    topic_creation: TopicCreation = TopicCreation()  #: how topics are created that only outbox events name
-    many_machines: bool = False  #: whether tasks run on other machines, of which each must see `buffer_root`
-    store: StoreAccess = StoreAccess()  #: access to the object store, if `buffer_root` is in one
+    own: OwnStart | None = None  #: the start that sends; None if no other start is possible
+    many_machines: bool = False  #: whether tasks run on other machines, of which each must see the checkpoint
     log_level: int = logging.INFO  #: level of the tasks' log
-    log_format: str = "text"  #: form of the tasks' log, see `process_log`
-
-    def to_json(self) -> str:
-        """Return the options as JSON, with the secrets; never log it."""
-        return self.model_dump_json(context={"reveal": True})
-
-    def buffers(self) -> WindowBuffers:
-        """Return the files of windows and of overtaken keys, beside the checkpoint."""
-        set_access(self.buffer_root, self.store)
-        return WindowBuffers(self.buffer_root)
-
-    def writer(self) -> BucketWriter:
-        """Return the writer that opens a bucket's transactions."""
-        start = OwnStart(self.start, self.term) if self.start else None
-        return BucketWriter(ClientSettings(self.bootstrap_servers, self.producer), self.prefix, self.job_id, start)
-
-    def sizes(self) -> SizeRule:
-        """Return the rule for records that are too large."""
-        return SizeRule(ClientSettings(self.bootstrap_servers, self.producer), self.oversized, self.signal_table)
-
-    def partitions_of(self, topic: str) -> int:
-        """Return how many partitions a topic has that an event names. Create a missing topic. Raise SinkError."""
-        return event_topics(ClientSettings(self.bootstrap_servers, self.producer), self.topic_creation).partitions(
-            topic
-        )
 
 
 @dataclass(frozen=True)
@@ -92,52 +57,64 @@ class KafkaWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
+        self._settings = Settings.from_json(options.settings)
+        self._root = own_part(self._settings.checkpoint_location)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one bucket's share of a batch. Spark calls this in a task."""
         with hint_in_message():
-            options = self._options
-            process_log.set_up(options.log_level, options.log_format)
-            buffers = options.buffers()
+            options, settings = self._options, self._settings
+            self._set_up()
             if options.many_machines:
-                require_shared(options.buffer_root)
+                require_shared(self._root)
+            client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+            sizes = SizeRule(client, settings.oversized, str(settings.signals.data_collection or ""))
+
+            def partitions_of(topic: str) -> int:
+                return event_topics(client, settings.topic_creation).partitions(topic)
+
             try:
-                counts = write_bucket(iterator, buffers, options.writer(), options.partitions_of, options.sizes())
-                return BucketCommitMessage(counts)
+                writer = BucketWriter(client, settings.topic_prefix, options.job_id, options.own)
+                return BucketCommitMessage(
+                    write_bucket(iterator, WindowBuffers(self._root), writer, partitions_of, sizes)
+                )
             except (SinkError, PrefixTaken) as error:
                 # The query reports this error only after Spark has repeated the task in vain, seconds later.
-                _log.warning("A sink task for the topics %s failed: %s", options.prefix, error.message)
+                _log.warning("A sink task for the topics %s failed: %s", settings.topic_prefix, error.message)
                 raise
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
         """Add the counts of all buckets to the job's progress. Spark calls this in the driver when a batch is done."""
-        options = self._options
-        process_log.set_up(options.log_level, options.log_format)
-        set_access(options.buffer_root, options.store)
+        self._set_up()
         counts = [message.counts for message in messages if isinstance(message, BucketCommitMessage)]
-        add_batch(options.buffer_root, options.job_id, batchId, counts)
+        add_batch(self._root, self._options.job_id, batchId, counts)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Log that the batch failed.
 
         Nothing is undone: buckets that have committed see the batch's number when it is repeated.
         """
-        process_log.set_up(self._options.log_level, self._options.log_format)
+        self._set_up()
         done = sum(message is not None for message in messages)
         _log.warning(
             "Batch %d of %s failed after %d of %d tasks. It will be repeated",
             batchId,
-            self._options.prefix,
+            self._settings.topic_prefix,
             done,
             len(messages),
         )
+
+    def _set_up(self) -> None:
+        """Set up the log and the access to an object store in this process, which has unpickled this object."""
+        process_log.set_up(self._options.log_level, self._settings.monitoring.log_format)
+        set_access(self._settings.checkpoint_location, self._settings.store)
 
 
 class KafkaSink(DataSource):
     """The data source of the sink.
 
-    Use it as `df.writeStream.format("incsnap-kafka").option(OPTION, SinkOptions(...).to_json())`. The DataFrame `df`
-    has the columns of `blocks.SCHEMA` and comes from `repartitionById(buckets, col("bucket"))`.
+    Use it as `df.writeStream.format("incsnap-kafka").option(OPTION, ...)`, with `SinkOptions` as JSON. The DataFrame
+    `df` has the columns of `blocks.SCHEMA` and comes from `repartitionById(buckets, col("bucket"))`.
     """
 
     @classmethod

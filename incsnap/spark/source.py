@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import first_offset
-from incsnap.checkpoint.location import is_local
+from incsnap.checkpoint.location import is_local, own_part
 from incsnap.checkpoint.object_store import set_access
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
@@ -38,8 +38,7 @@ from incsnap.tasks.slice_rows import slice_rows
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
-FORMAT = "incsnap-mysql"
-#: The only option. Its name contains "secret", so Spark hides the value wherever it shows a plan.
+#: The only option, also of the sink. Its name contains "secret", so Spark hides the value wherever it shows a plan.
 OPTION = "incsnap.secret.settings"
 #: Name of the file that asks for a clean stop. While it exists, no new batch is planned.
 STOP = "stop"
@@ -58,12 +57,10 @@ class SourceOptions(BaseModel, frozen=True, extra="forbid"):
     """Everything that the source needs. It travels as JSON in the option `OPTION`."""
 
     settings: str = Field(repr=False)  #: `Settings.to_json`
-    buffer_root: str  #: `checkpoint.location` + "/incsnap"
     buckets: int
     slices: int  #: tasks of the source in one batch
     readers: int  #: chunks that are read at the same time
-    reader_path: str  #: socket of the driver's chunk readers, see `chunk_readers.Address`
-    reader_key: str = Field(repr=False)  #: key of that socket, hexadecimal
+    address: Address = Field(repr=False)  #: address of the driver's chunk readers, with its key
     report_path: str  #: file in which the planner reports the job's state, see `monitoring.planner_report`
     log_level: int = logging.INFO
     run: str = ""  #: id of the run, see `StartSnapshot`
@@ -83,7 +80,8 @@ class BinlogReader(DataSourceStreamReader):
         self._settings = Settings.from_json(options.settings)
         set_access(self._settings.checkpoint_location, self._settings.store)
         process_log.set_up(options.log_level, self._settings.monitoring.log_format)
-        self._buffers = WindowBuffers(options.buffer_root)
+        self._root = own_part(self._settings.checkpoint_location)
+        self._buffers = WindowBuffers(self._root)
         self._planner: Planner | None = None
         self._choices = choices_digest(self._settings)
         self._look_at = 0.0
@@ -95,17 +93,14 @@ class BinlogReader(DataSourceStreamReader):
         A file keeps this offset: Spark does not log it, and asks again when the first batch has to be repeated.
         """
         with hint_in_message():
-            options = self._options
-            root = options.buffer_root
-            return first_offset(root, lambda: first_position(self._settings, options.buckets, Files(root))).dump()
+            buckets, files = self._options.buckets, Files(self._root)
+            return first_offset(self._root, lambda: first_position(self._settings, buckets, files)).dump()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Plan the next batch and return its end; return `start` if there is nothing to send or the job is to stop."""
-        files = Files(self._options.buffer_root)
+        files = Files(self._root)
         if self._is_to_stop(files):
-            if not files.exists(STOPPED):
-                files.write(STOPPED, b"")
-            time.sleep(_PAUSE_SECONDS)
+            _report(files, STOPPED)
             return start
         with hint_in_message():
             refuse_if_taken(self._options.ended_path)
@@ -113,9 +108,7 @@ class BinlogReader(DataSourceStreamReader):
             begin = planner.offsets.load(start)
             # Spark asks for a batch when the one before is done, so `start` shows what is done.
             if self._settings.snapshot.mode == "initial_only" and begin.has_no_snapshot_left:
-                if not files.exists(COMPLETE):
-                    files.write(COMPLETE, b"")
-                time.sleep(_PAUSE_SECONDS)
+                _report(files, COMPLETE)
                 return start
             end = planner.plan(begin)
             return start if end is begin else planner.offsets.dump(end)
@@ -139,23 +132,14 @@ class BinlogReader(DataSourceStreamReader):
             parts = planner.parts(begin_offset, end_offset)
         batch_digest = digest(end)
         place = batch_place(begin_offset, end_offset, self._choices) if parts else ""
-        files = self._slices()
+        files = self._slice_files
+        assert files is not None  # it begins with the planner
         files.forget()
         for part in parts:
             part.digest, part.place = batch_digest, place
             if isinstance(part, SlicePart):
                 part.travel_by(files)
         return parts
-
-    def _slices(self) -> SliceFiles:
-        """Return the files for slices.
-
-        Only the planner's process calls this; each task has its own copy of the reader.
-        """
-        if self._slice_files is None:
-            own = self._options.slice_folder
-            self._slice_files = SliceFiles(own or self._options.buffer_root, shared=not own)
-        return self._slice_files
 
     def commit(self, end: dict[str, Any]) -> None:
         """Tell the planner that the batch which ends at `end` is done."""
@@ -185,17 +169,25 @@ class BinlogReader(DataSourceStreamReader):
         """Return the planner. The first call starts it."""
         if self._planner is None:
             options = self._options
-            with hint_in_message():
-                self._planner = Planner(
-                    self._settings,
-                    self._buffers,
-                    options.slices,
-                    options.readers,
-                    partial(ChunkReaders, Address(options.reader_path, options.reader_key)),
-                    options.report_path,
-                    options.run,
-                )
+            own = options.slice_folder
+            self._slice_files = SliceFiles(own or self._root, shared=not own)
+            self._planner = Planner(
+                self._settings,
+                self._buffers,
+                options.slices,
+                options.readers,
+                partial(ChunkReaders, options.address),
+                options.report_path,
+                options.run,
+            )
         return self._planner
+
+
+def _report(files: Files, name: str) -> None:
+    """Write the empty file `name` if it is missing, and wait: Spark asks again at once for a batch that it lacks."""
+    if not files.exists(name):
+        files.write(name, b"")
+    time.sleep(_PAUSE_SECONDS)
 
 
 class BinlogSource(DataSource):
@@ -206,7 +198,7 @@ class BinlogSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        return FORMAT
+        return "incsnap-mysql"
 
     def schema(self) -> str:
         return blocks.SCHEMA

@@ -23,11 +23,14 @@ from pyspark.sql.functions import col
 
 from incsnap.checkpoint.progress import read_progress
 from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.config.load import from_properties
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics
-from incsnap.spark.sink import FORMAT, OPTION, SinkOptions, register
+from incsnap.spark.sink import FORMAT, SinkOptions, register
+from incsnap.spark.source import OPTION
 from incsnap.tasks import blocks
 from tests.support.kafka import keyed, read_all, unique
+from tests.support.properties import NEEDED
 
 pytestmark = pytest.mark.servers
 BUCKETS, BATCHES = 3, 3
@@ -60,7 +63,8 @@ def test_a_query_delivers_every_block_once_and_a_restart_repeats_nothing(
     )
     spark.dataSource.register(_source(topic, file))
     register(spark)
-    options = SinkOptions(bootstrap_servers=kafka_address, prefix=prefix, job_id="job", buffer_root=root)
+    properties = {"bootstrap.servers": kafka_address, "topic.prefix": prefix, "checkpoint.location": str(tmp_path)}
+    options = SinkOptions(settings=from_properties({**NEEDED, **properties}).settings.to_json(), job_id="job")
 
     def run() -> None:
         query = (

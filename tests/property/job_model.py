@@ -27,7 +27,9 @@ from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.errors import ServerUnreachable, SinkError
 from incsnap.events import PreparedXa, StreamPosition
 from incsnap.kafka import transaction
+from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.producer_cache import ProducerCache
+from incsnap.kafka.transaction import BucketWriter
 from incsnap.planner.answers import Answers
 from incsnap.planner.batch import batch_parts
 from incsnap.planner.chunk_readers import Answer, Begun, PutBack, ReaderMessage, ReadOrders
@@ -43,7 +45,6 @@ from incsnap.snapshot.questions import BesideQuestion, Failed, NotYet
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.throttle import ROWS
 from incsnap.snapshot.window import Window
-from incsnap.spark.sink import SinkOptions
 from incsnap.tables import TableId
 from incsnap.tasks import blocks
 from incsnap.tasks import chunk as chunk_task
@@ -178,9 +179,7 @@ class Job:
         self.read: dict[int, Window] = {}
         self.connection: Any = ServerConnection(self.server, faulty=options.faulty, poison=options.poison)
         self.broker = Broker(BUCKETS, self.random, deadly=options.deadly)
-        self.writer = SinkOptions(
-            bootstrap_servers="modelled:9092", prefix="t", job_id="job", buffer_root="/nowhere"
-        ).writer()
+        self.writer = BucketWriter(ClientSettings("modelled:9092"), "t", "job", None)
         #: The producers of each of Spark's workers.
         self.workers = [ProducerCache(), ProducerCache()]
         #: Tasks of readers whose driver has died. Nobody gets their results.

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from incsnap.checkpoint.first_offset import CheckpointNotShared, require_shared
+from incsnap.config.load import from_properties
 from incsnap.spark.sink import KafkaWriter, SinkOptions
+from tests.support.properties import NEEDED
 
 
 @pytest.fixture(autouse=True)
@@ -29,9 +31,8 @@ def test_the_machine_is_named_that_does_not_see_it(tmp_path: Path) -> None:
 
 
 def test_a_sink_task_on_such_a_machine_fails(tmp_path: Path) -> None:
-    options = SinkOptions(
-        bootstrap_servers="127.0.0.1:1", prefix="p", job_id="j", buffer_root=str(tmp_path), many_machines=True
-    )
+    settings = from_properties({**NEEDED, "checkpoint.location": str(tmp_path)}).settings
+    options = SinkOptions(settings=settings.to_json(), job_id="j", many_machines=True)
 
     with pytest.raises(CheckpointNotShared, match="→"):
         KafkaWriter(options).write(iter(()))

@@ -15,6 +15,7 @@ from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.status import FAILED, load
+from incsnap.planner.chunk_readers import Address
 from incsnap.spark import supervision
 from incsnap.spark.job import stop
 from incsnap.spark.prefix_start import PrefixStart
@@ -52,12 +53,10 @@ def test_a_stop_waits_for_the_batch_that_is_being_planned(tmp_path: Path) -> Non
     reader = BinlogReader(
         SourceOptions(
             settings=settings.to_json(),
-            buffer_root=own_part(settings.checkpoint_location),
             buckets=1,
             slices=1,
             readers=1,
-            reader_path="",
-            reader_key="",
+            address=Address("", ""),
             report_path="",
         )
     )

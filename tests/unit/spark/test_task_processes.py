@@ -10,7 +10,9 @@ import pytest
 
 from incsnap.config.load import from_properties
 from incsnap.config.object_store import StoreAccess
+from incsnap.config.settings import Settings
 from incsnap.errors import SinkError
+from incsnap.planner.chunk_readers import Address
 from incsnap.snapshot.offset import TopicLayout
 from incsnap.spark import process_log, sink, source
 from incsnap.spark.sink import KafkaWriter, SinkOptions
@@ -32,14 +34,12 @@ def set_ups(monkeypatch: pytest.MonkeyPatch) -> SetUps:
 def test_a_task_of_the_sink_logs_as_the_job_does(tmp_path: Path, set_ups: SetUps) -> None:
     level, form = HOW
     options = SinkOptions(
-        bootstrap_servers="127.0.0.1:1",
-        prefix="p",
+        settings=settings_at(str(tmp_path)).to_json(),
         job_id="job",
-        buffer_root=str(tmp_path),
         log_level=level,
-        log_format=form,
     )
-    writer = pickle.loads(pickle.dumps(KafkaWriter(SinkOptions.model_validate_json(options.to_json()))))
+    assert settings_at(str(tmp_path)).monitoring.log_format == form
+    writer = pickle.loads(pickle.dumps(KafkaWriter(SinkOptions.model_validate_json(options.model_dump_json()))))
 
     writer.write(iter([]))
 
@@ -53,12 +53,12 @@ def test_a_task_of_the_sink_that_fails_says_why_at_once(
         raise SinkError("the topic t is not there any more")
 
     monkeypatch.setattr(sink, "write_bucket", refuse)
-    options = SinkOptions(bootstrap_servers="127.0.0.1:1", prefix="p", job_id="job", buffer_root=str(tmp_path))
+    options = SinkOptions(settings=settings_at(str(tmp_path)).to_json(), job_id="job")
 
     with pytest.raises(SinkError):
         KafkaWriter(options).write(iter([]))
 
-    assert "A sink task for the topics p failed: the topic t is not there any more" in caplog.text
+    assert "A sink task for the topics shop failed: the topic t is not there any more" in caplog.text
 
 
 def test_a_task_of_the_source_logs_as_the_job_does(tmp_path: Path, set_ups: SetUps) -> None:
@@ -85,8 +85,8 @@ def test_a_source_task_knows_how_to_reach_the_bucket_of_large_slices(
     assert store.secret_key.get_secret_value() == "is"
 
 
-def packed_reader(location: str, **more: str) -> bytes:
-    settings = from_properties(
+def settings_at(location: str, **more: str) -> Settings:
+    return from_properties(
         {
             "database.hostname": "127.0.0.1",
             "database.user": "cdc",
@@ -98,14 +98,15 @@ def packed_reader(location: str, **more: str) -> bytes:
             **more,
         }
     ).settings
+
+
+def packed_reader(location: str, **more: str) -> bytes:
     options = SourceOptions(
-        settings=settings.to_json(),
-        buffer_root=f"{location}/incsnap",
+        settings=settings_at(location, **more).to_json(),
         buckets=1,
         slices=1,
         readers=1,
-        reader_path="",
-        reader_key="",
+        address=Address("", ""),
         report_path="",
         log_level=logging.DEBUG,
     )
