@@ -22,14 +22,12 @@ from incsnap.envelope.table_view import TableView, view_of
 from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
 from incsnap.mysql import watermarks
-from incsnap.mysql.catalog import shape_of
-from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.session import connect
 from incsnap.spark import process_log
 from incsnap.spark.changes_reader import ChangesReader
 from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.spark_release import spark_schema
-from incsnap.spark.table_frames import TableFrame
+from incsnap.spark.table_frames import TableFrame, present_shape
 from incsnap.tables import TableId
 from incsnap.tasks.frame_columns import CHANGE_FIELDS, RECORD
 
@@ -128,9 +126,7 @@ def _executed_and_view(settings: Settings) -> tuple[GtidSet, TableView]:
     assert settings.frame.table is not None
     with closing(connect(settings.mysql)) as connection:
         executed = watermarks.executed(connection)
-        shape = shape_of(connection, settings.frame.table)
-        if shape is not None and settings.columns.needs_definitions:
-            shape = shape_with_defaults(connection, shape, definitions=True)
+        shape = present_shape(connection, settings.frame.table, settings)
     if shape is None:
         raise ConfigError(
             f"The table {settings.frame.table} does not exist, or user {settings.mysql.user!r} may not see it",

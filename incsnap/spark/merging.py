@@ -20,7 +20,6 @@ from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.frames import HIDDEN_KEY, KEY
 from incsnap.tasks.frame_columns import CHANGE_FIELDS
 
-_TRUNCATED = "t"
 _NEWEST = "incsnap_newest"
 #: Most characters of an error of Spark. Java's errors begin with long names of classes.
 _MOST_OF_ERROR = 300
@@ -93,7 +92,7 @@ def _merger(table: str, kind: str, keys: list[str], columns: list[str]) -> Calla
             is_fitting = True
         batch.persist()
         try:
-            if not batch.where(col("_op") == _TRUNCATED).isEmpty():
+            if not batch.where(col("_op") == "t").isEmpty():
                 # A TRUNCATE is the last change of its batch, so it also deletes what the batch changed before.
                 spark.sql(f"DELETE FROM {table}")
                 return

@@ -9,9 +9,6 @@ import logging
 
 from incsnap.monitoring.log_format import formatter
 
-#: Loggers that have the job's own level.
-_NAMES = ("incsnap", "signals")
-
 
 def set_up(level: int, log_format: str) -> None:
     """Set up this process's log once. Do nothing if logging is already set up."""
@@ -20,5 +17,5 @@ def set_up(level: int, log_format: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(formatter(log_format))
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
-    for name in _NAMES:
+    for name in ("incsnap", "signals"):
         logging.getLogger(name).setLevel(level)

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -29,8 +28,6 @@ log = logging.getLogger(__name__)
 GIVEN_JVM = "PYSPARK_GATEWAY_PORT"
 #: Properties that `spark-submit` has used before the program began: where the driver runs, and where its executors are.
 _DECIDED = ("spark.master", "spark.submit.deployMode")
-#: No properties.
-NONE: Mapping[str, str] = MappingProxyType({})
 
 #: Properties for every kind of checkpoint. The user's own `spark.*` properties win over all of them.
 _ALWAYS = {
@@ -111,11 +108,6 @@ _LOCAL_CHECKPOINT = {
 }
 
 
-#: Properties on a cluster.
-_CLUSTER = {
-    # A dead executor's shuffle files are gone. Spark asks for them three times, by default 5 s apart.
-    "spark.shuffle.io.retryWait": "1s",
-}
 #: Options of an executor's JVM, which does what the driver's JVM does on one machine. Its heap is
 #: spark.executor.memory. At Spark's level it logs three lines per task, 60 a second with small batches. If a machine
 #: has no file for log4j, any level but ERROR keeps log4j's own layout. A level that the driver sends (spark.log.level)
@@ -129,7 +121,7 @@ _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _YARN = {"spark.python.unix.domain.socket.enabled": "false"}
 
 
-def properties(settings: Settings, submitted_properties: Mapping[str, str] = NONE) -> dict[str, str]:
+def properties(settings: Settings, submitted_properties: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return Spark's properties for the job.
 
     The settings file wins over `submitted_properties`, which come from `spark-submit`, and those win over our own. This
@@ -137,16 +129,16 @@ def properties(settings: Settings, submitted_properties: Mapping[str, str] = NON
     """
     chosen = dict(_ALWAYS)
     # These stand before the user's `spark.driver.extraJavaOptions`: the JVM takes the last value of an option.
-    users = {**submitted_properties, **settings.spark}
+    given = submitted_properties or {}
+    users = {**given, **settings.spark}
     options = [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}", *_JVM]
     chosen["spark.driver.defaultJavaOptions"] = _with_collector(options, users.get("spark.driver.extraJavaOptions"))
     if is_local(settings.checkpoint_location):
         chosen.update(_LOCAL_CHECKPOINT)
-    decided = {name: submitted_properties[name] for name in _DECIDED if name in submitted_properties}
+    decided = {name: given[name] for name in _DECIDED if name in given}
     if {**users, **decided}.get("spark.master") == "yarn":
         chosen.update(_YARN)
-    chosen.update(submitted_properties)
-    chosen.update(settings.spark)
+    chosen.update(users)
     if is_object_store(settings.checkpoint_location):
         chosen.update(s3a.properties(settings))
     for name, value in decided.items():
@@ -155,7 +147,9 @@ def properties(settings: Settings, submitted_properties: Mapping[str, str] = NON
             chosen[name] = value
     if not is_one_machine(chosen):
         executors = _with_collector(_EXECUTORS_JVM, users.get("spark.executor.extraJavaOptions"))
-        chosen = {**_CLUSTER, "spark.executor.defaultJavaOptions": executors, **chosen}
+        chosen.setdefault("spark.executor.defaultJavaOptions", executors)
+        # A dead executor's shuffle files are gone. Spark asks for them three times, by default 5 s apart.
+        chosen.setdefault("spark.shuffle.io.retryWait", "1s")
         if (folder := archive_folder(chosen)) and _EXECUTORS_PATH not in chosen:
             chosen[_EXECUTORS_PATH] = f"./{folder}/bin:{_USUAL_PATH}"
     return chosen
@@ -244,13 +238,3 @@ def session_with(spark: Mapping[str, str]) -> SparkSession:
 def without_secrets(spark: Mapping[str, str]) -> dict[str, str]:
     """Return the properties that may stand on a command line."""
     return {name: value for name, value in spark.items() if not is_secret(name)}
-
-
-def session(settings: Settings) -> SparkSession:
-    """Return a session for the settings: choose properties, prepare the environment, start Spark.
-
-    This is for a program that has nothing else to do meanwhile; `launch.startup` does more at the same time.
-    """
-    spark = properties(settings, submitted())
-    prepare(spark, workers_python(spark))
-    return session_with(spark)

@@ -121,7 +121,12 @@ def _supervise(
             query = begin(spark, settings, run)
             log.info("Streaming to topics %s%s*", settings.topic_prefix, settings.topic_delimiter)
             while query.isActive and not stopping.wait(0.2):
-                _stop_where_lost(query, lock.refuse_if_lost, run.prefix.refuse_if_taken)
+                try:
+                    lock.refuse_if_lost()
+                    run.prefix.refuse_if_taken()
+                except IncsnapError:
+                    query.stop()  # so that nothing more is committed
+                    raise
                 if time.monotonic() - began > _LASTING_SECONDS:
                     watch.recovered()
             if query.isActive:
@@ -147,19 +152,6 @@ def _supervise(
         stopping.wait(delay)
         run.prefix.refuse_if_taken()
         delay = min(delay * 2, retries.max_delay_ms / 1000)
-
-
-def _stop_where_lost(query: StreamingQuery, *rights: Callable[[], None]) -> None:
-    """Call each of `rights`.
-
-    If one raises, stop the query first, so that nothing is committed, and then raise the error.
-    """
-    try:
-        for refuse in rights:
-            refuse()
-    except IncsnapError:
-        query.stop()
-        raise
 
 
 def _failure(query: StreamingQuery) -> IncsnapError | None:

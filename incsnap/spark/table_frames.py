@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -71,12 +73,8 @@ class TableFrame(DataSourceReader):
         """Return the ranges of the key, one per task. Raise ConfigError if the table cannot be divided."""
         if self._count == 1:
             return [RangePart()]
-        with hint_in_message():
-            connection = connect(self._settings.mysql)
-            try:
-                return _ranges(connection, self._settings, self._table, self._count)
-            finally:
-                connection.close()
+        with hint_in_message(), closing(connect(self._settings.mysql)) as connection:
+            return _ranges(connection, self._settings, self._table, self._count)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one range.
@@ -84,18 +82,13 @@ class TableFrame(DataSourceReader):
         Raise SchemaChanged if the table's columns have changed. Spark calls this in a task.
         """
         assert isinstance(partition, RangePart)
-        with hint_in_message():
-            connection = connect(self._settings.mysql, read_timeout=float(_PATIENCE_SECONDS))
-            try:
-                query(connection, f"SET SESSION net_write_timeout = {_PATIENCE_SECONDS}")
-                yield from self._rows(connection, partition)
-            finally:
-                connection.close()
+        timed = partial(connect, read_timeout=float(_PATIENCE_SECONDS))
+        with hint_in_message(), closing(timed(self._settings.mysql)) as connection:
+            query(connection, f"SET SESSION net_write_timeout = {_PATIENCE_SECONDS}")
+            yield from self._rows(connection, partition)
 
     def _rows(self, connection: Connection[Any], part: RangePart) -> Iterator[pa.RecordBatch]:
-        shape = shape_of(connection, self._table)
-        if shape is not None and self._settings.columns.needs_definitions:
-            shape = shape_with_defaults(connection, shape, definitions=True)
+        shape = present_shape(connection, self._table, self._settings)
         view = view_of(shape or TableShape(self._table, ()), self._settings.columns)
         if shape is None or not pa.schema([*CHANGE_FIELDS, *frame_fields(view)]).equals(self._schema):
             raise SchemaChanged(
@@ -109,6 +102,14 @@ class TableFrame(DataSourceReader):
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
+def present_shape(connection: Connection[Any], table: TableId, settings: Settings) -> TableShape | None:
+    """Return the table's columns as they are now, as DataFrames need them; None if there is no such table."""
+    shape = shape_of(connection, table)
+    if shape is not None and settings.columns.needs_definitions:
+        return shape_with_defaults(connection, shape, definitions=True)
+    return shape
+
+
 def _marks(now_us: int, n: int) -> list[Any]:
     """Return the marks of `n` rows: like rows that a stream reads, at a position before its first batch."""
     values = ["r", now_us, None, first_position_of(0), True]
@@ -117,7 +118,7 @@ def _marks(now_us: int, n: int) -> list[Any]:
 
 def _tail(shape: TableShape, part: RangePart) -> str:
     """Return the SELECT's clauses from FROM on."""
-    if part.order is None:
+    if part.order is None or part.lower is part.upper is None:
         return f"FROM {shape.id.sql}"
     columns = ordering_columns(shape, part.order.columns)
     if part.upper is not None:
@@ -125,8 +126,7 @@ def _tail(shape: TableShape, part: RangePart) -> str:
         chunk = Chunk(shape.id, order.columns, part.lower, part.upper, index=order.index, descending=order.descending)
         return chunk_tail(chunk, columns)
     # The last range has no end, so it includes rows that were inserted above the maximum key meanwhile.
-    if part.lower is None:
-        return f"FROM {shape.id.sql}"
+    assert part.lower is not None
     return f"FROM {shape.id.sql} WHERE {above(columns, part.lower, part.order.descending)}"
 
 

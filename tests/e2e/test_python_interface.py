@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import incsnap
-from incsnap.spark.session import session
 from lab.captured_database import CapturedDatabase
 from lab.running_job import write_properties
 from lab.table_designs import ORDERS
+from tests.support.spark_session import session
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers

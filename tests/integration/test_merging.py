@@ -16,9 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from incsnap.errors import ConfigError
-from incsnap.spark import merge_into
 from incsnap.spark.frames import HIDDEN_KEY, KEY
-from incsnap.spark.merging import merge_statement, newest_changes
+from incsnap.spark.merging import merge_into, merge_statement, newest_changes
 from tests.support.waiting import wait_until
 
 METADATA = "_op string, _ts timestamp, _gtid string, _position string, _snapshot boolean"

@@ -12,7 +12,7 @@ import sys
 import threading
 
 import incsnap
-from incsnap.spark.session import session
+from tests.support.spark_session import session
 
 _FAILURES = 5
 

@@ -15,7 +15,7 @@ from pyspark.errors import StreamingQueryException
 
 import incsnap
 from incsnap.errors import ConfigError
-from incsnap.spark.session import session
+from tests.support.spark_session import session
 
 _SECONDS = 120
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -165,27 +166,25 @@ def _answers(context: SparkContext, question: _Question, patience: float) -> lis
 
 def _collected(context: SparkContext, collect: Callable[[], list[Answer]], patience: float) -> list[Answer]:
     """Run the job in a thread, because a job without executors waits for ever. Raise _NotReadyError."""
-    result: list[list[Answer]] = []
-    failure: list[Exception] = []
+    done: Future[list[Answer]] = Future()
 
     def run() -> None:
         context.setJobGroup(_GROUP, "incsnap: are the machines ready?", True)
         try:
-            result.append(collect())
+            done.set_result(collect())
         except Exception as error:  # noqa: BLE001 - raised below, in the caller's thread
-            failure.append(error)
+            done.set_exception(error)
 
-    thread = InheritableThread(target=run, daemon=True)
-    thread.start()
-    thread.join(patience)
-    if thread.is_alive():
+    InheritableThread(target=run, daemon=True).start()
+    if wait([done], patience).not_done:
         with suppress(Py4JError, PySparkException, ConnectionError):
             context.cancelJobGroup(_GROUP)
         problem = f"{context.master} has not run a task in {patience:g} s"
         raise _NotReadyError(Finding("spark.master", problem, REACHED))
-    if failure:
-        raise _NotReadyError(task_failure(str(failure[0]))) from failure[0]
-    return result[0]
+    try:
+        return done.result()
+    except Exception as error:
+        raise _NotReadyError(task_failure(str(error))) from error
 
 
 def _looking(question: _Question, seconds: float) -> Callable[[Iterable[int]], Iterator[Answer]]:

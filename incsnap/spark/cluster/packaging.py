@@ -54,7 +54,10 @@ def package(folder: Path) -> tuple[Path, Path]:
     # The lowest level: the archive is sent once to each executor, over a network that is faster than better
     # compression.
     with tarfile.open(unfinished, "w:gz", compresslevel=1) as tar:
-        _add_text(tar, f"bin/{PROGRAM}", _SCRIPT.format(version=f"{sys.version_info[0]}.{sys.version_info[1]}"))
+        script = _SCRIPT.format(version=f"{sys.version_info[0]}.{sys.version_info[1]}").encode()
+        entry = tarfile.TarInfo(f"bin/{PROGRAM}")
+        entry.mode, entry.size, entry.mtime = 0o755, len(script), int(time.time())
+        tar.addfile(entry, io.BytesIO(script))
         for name, path in sorted(_files()):
             tar.add(path, f"lib/{name}", recursive=False)
     unfinished.replace(archive)
@@ -106,10 +109,3 @@ def _files() -> Iterator[tuple[str, Path]]:
                 path = Path(str(file.locate()))
                 if path.is_file() and not file.name.endswith((".pth", ".a")) and "__editable__" not in file.name:
                     yield str(file), path
-
-
-def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
-    """Add an executable file with this text to the archive."""
-    entry = tarfile.TarInfo(name)
-    entry.mode, entry.size, entry.mtime = 0o755, len(text.encode()), int(time.time())
-    tar.addfile(entry, io.BytesIO(text.encode()))

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
 _BATCHES = 3
-_SCHEMA = "bucket int, block binary"
 
 
 class _DryRunReader(DataSourceStreamReader):
@@ -70,7 +69,7 @@ class _DryRun(DataSource):
         return "incsnap-dry-run"
 
     def schema(self) -> str:
-        return _SCHEMA
+        return "bucket int, block binary"
 
     def streamReader(self, schema: StructType) -> _DryRunReader:  # noqa: N802 (Spark's names)
         return _DryRunReader()
