@@ -67,3 +67,13 @@ def test_every_wrong_rule_that_is_tested_is_on_the_map() -> None:
     listed = PAGES[0].read_text()
 
     assert [name for name in MUTANTS if f"[{name}]" not in listed] == []
+
+
+def test_the_path_of_a_newcomer_ends_at_the_last_line_of_its_last_function() -> None:
+    _, _, section = (ROOT / "CONTRIBUTING.md").read_text().partition("## Five minutes")
+    steps, _, code = section.partition("\n## ")[0].partition("```python\n")
+    [*_, (file, name)] = re.findall(r"^\d+\. .*?`(incsnap/[\w/]+\.py)::(\w+)`", steps, re.MULTILINE)
+    text = (ROOT / file).read_text()
+    [function] = [each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef) and each.name == name]
+
+    assert text.splitlines()[: function.end_lineno][-1] == code.splitlines()[0]
