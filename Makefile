@@ -61,11 +61,13 @@ format: $(READY)
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
 
-$(READY): setup.cfg setup.py
+$(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "incsnap needs Python 3.11 or newer; install one or name it: make PYTHON=/path/to/python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv
+
+$(READY): setup.cfg setup.py | $(BIN)/python
 	@echo "preparing .venv (once; again when setup.cfg changes)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
@@ -73,6 +75,8 @@ $(DRAWING): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
-$(DOCUMENTING): $(READY)
+# The site needs incsnap and Sphinx, but nothing that the tests need.
+$(DOCUMENTING): setup.cfg setup.py | $(BIN)/python
+	@echo "preparing .venv for the pages (once; again when setup.cfg changes)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
