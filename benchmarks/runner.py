@@ -95,7 +95,7 @@ class Runner:
 class _Notes:
     """The receiver of one side's results."""
 
-    runner: Runner
+    runner: Runner  #: the run whose outcome gets the results
     side: str  #: one of `SIDES`
     rows: Sequence[str]  #: rows that were selected; others are dropped
 

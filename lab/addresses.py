@@ -12,9 +12,9 @@ from incsnap.errors import ConfigError
 class MySqlAddress:
     """The address of a MySQL server, with a user and a password."""
 
-    host: str
-    port: int
-    user: str = "root"
+    host: str  #: name or IP address
+    port: int  #: TCP port
+    user: str = "root"  #: MySQL user
     password: str = field(default="", repr=False)  #: may be empty
 
     def __str__(self) -> str:

@@ -33,7 +33,7 @@ from signals import send
 class TableProof:
     """The result for one table: its replayed topic, and the comparison with the server."""
 
-    table: TableId
+    table: TableId  #: captured table
     replay: TopicReplay  #: the table's topic, as a consumer reads it
     comparison: Comparison  #: the topic's final rows against the table's
 

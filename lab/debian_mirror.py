@@ -17,7 +17,7 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 class MirrorEntry:
     """A Debian archive of apt's sources."""
 
-    uri: str
+    uri: str  #: base address, such as `http://deb.debian.org/debian`
     suites: tuple[str, ...]  #: such as `trixie`, `trixie-updates`
     components: tuple[str, ...]  #: such as `main`
     signed_by: str = ""  #: path of the keyring that checks the archive's signature; "": apt's default

@@ -24,7 +24,7 @@ class ObjectStore:
 
     endpoint: str  #: URL of the server
     access_key: str  #: id of the key, as S3 calls it
-    secret_key: str = field(repr=False)
+    secret_key: str = field(repr=False)  #: secret of that key
     bucket: str = "lake"  #: name of an existing, empty bucket
 
     def properties(self, path: str) -> dict[str, str]:
