@@ -8,7 +8,7 @@ of functional indexes are missing, and information_schema does not show these ei
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pymysql.connections import Connection
@@ -207,8 +207,3 @@ def literals(declared: str) -> tuple[str, ...]:
 
 def _unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: "'" if match[1] is None else _ESCAPED.get(match[1], match[1]), text)
-
-
-def databases(ids: Iterable[TableId]) -> tuple[str, ...]:
-    """Return the databases of the tables, without duplicates."""
-    return tuple(dict.fromkeys(table.database for table in ids))

@@ -144,7 +144,7 @@ def _logged(connection: Connection[Any], settings: Settings, variables: dict[str
             " columns of a row are unknown"
         )
         yield Finding("binlog_row_metadata", problem, "SET PERSIST binlog_row_metadata = 'FULL';")
-    for database in catalog.databases(catalog.tables(connection, settings.tables)):
+    for database in dict.fromkeys(table.database for table in catalog.tables(connection, settings.tables)):
         if database in ignored or (only and database not in only):
             problem = f"changes of {database} are not written to the binlog"
             yield Finding("binlog_do_db", problem, "Start mysqld without binlog-do-db and binlog-ignore-db for it")

@@ -56,19 +56,19 @@ _SETTINGS = (
 _SESSION = "SET SESSION " + ", ".join(_SETTINGS)
 
 
-def connect(settings: MySqlSettings, *, read_timeout: float = 60.0, database: str | None = None) -> Connection[Any]:
+def connect(settings: MySqlSettings, *, read_timeout: float = 60.0) -> Connection[Any]:
     """Return a new session with autocommit, utf8mb4, UTC and an empty SQL mode.
 
     `read_timeout` is the most seconds for one read of the socket. Raise ServerUnreachable if the server does not answer
     or refuses the login.
     """
     try:
-        return dial(settings, read_timeout=read_timeout, database=database)
+        return dial(settings, read_timeout=read_timeout)
     except (pymysql.err.MySQLError, OSError, RuntimeError, EOFError) as error:
         raise _unreachable(settings, error) from None
 
 
-def dial(settings: MySqlSettings, *, read_timeout: float = 60.0, database: str | None = None) -> Connection[Any]:
+def dial(settings: MySqlSettings, *, read_timeout: float = 60.0) -> Connection[Any]:
     """Return a new session like `connect`, but raise the driver's own errors.
 
     The tail needs the difference between a lost server and a refusal.
@@ -80,7 +80,6 @@ def dial(settings: MySqlSettings, *, read_timeout: float = 60.0, database: str |
         # As bytes, because the driver encodes text as Latin-1. CREATE USER has hashed the bytes of its client, which
         # are UTF-8.
         password=settings.password.get_secret_value().encode(),
-        database=database,
         charset="utf8mb4",
         autocommit=True,
         init_command=_SESSION,

@@ -8,7 +8,7 @@ https://dev.mysql.com/doc/refman/en/show-create-table.html
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,8 +60,9 @@ def shown(ddl: str, *, comments: bool = False) -> dict[str, Any]:
     With `comments` include the comments of the table and its columns.
     """
     parts, options = _parts(list(tokens(ddl)))
+    named = (part for part in parts if part and part[0][0] == "name")
     charset = _after(options, "CHARSET")
-    columns = [_column(part, number, charset, comments) for number, part in enumerate(_columns(parts), 1)]
+    columns = [_column(part, number, charset, comments) for number, part in enumerate(named, 1)]
     return {
         "defaultCharsetName": charset,
         "primaryKeyColumnNames": _key(parts, {column["name"] for column in columns if not column["optional"]}),
@@ -86,11 +87,6 @@ def _parts(sql_tokens: list[Token]) -> tuple[list[list[Token]], list[Token]]:
         if kind == "other" and text == "(":
             depth += 1
     return parts, []
-
-
-def _columns(parts: list[list[Token]]) -> Iterator[list[Token]]:
-    """Yield the parts that define a column."""
-    return (part for part in parts if part and part[0][0] == "name")
 
 
 def _column(part: list[Token], position: int, table_charset: str | None, comments: bool) -> dict[str, Any]:
