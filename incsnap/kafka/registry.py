@@ -98,8 +98,7 @@ class Registry:
                 "Set use.latest.version=false and let incsnap register its schema, or register this one by hand:\n"
                 + schema,
             )
-        number: int = latest.schema_id
-        return number
+        return int(latest.schema_id)
 
     def _ask(self, what: str, subject: str, schema: str, question: Callable[[Any], Any]) -> Any:
         """Return `question(client)`. `what` describes the request in errors."""

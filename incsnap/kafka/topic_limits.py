@@ -96,8 +96,7 @@ def surely_exceeds(content: bytes, limit: TopicLimit, client: ClientSettings) ->
 
     `content` is key and value. Return False if only the broker can decide.
     """
-    least, _ = _batch_bytes_of(content, limit, client)
-    return least > limit.bytes
+    return _batch_bytes_of(content, limit, client)[0] > limit.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +112,7 @@ class RecordRoom:
             return False
         if limit is None:
             return True
-        _, most = _batch_bytes_of(content, limit, self.client)
-        return most <= limit.bytes
+        return _batch_bytes_of(content, limit, self.client)[1] <= limit.bytes
 
     def most(self, topic: str) -> int:
         """Return the most bytes of key and value that Kafka takes, even if they do not compress."""

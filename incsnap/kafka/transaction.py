@@ -17,6 +17,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -75,7 +76,8 @@ class BucketWriter:
             transaction.step("looking for another start", self.look)
             transaction.step("fencing older writers", producer.init_transactions)
             transaction.step("looking for another start", self.look)
-            done = transaction.step("reading the committed batch", self._committed(bucket))
+            reading = partial(committed_batch, self.client, self.prefix, self.job_id, bucket)
+            done = transaction.step("reading the committed batch", reading)
             if done is not None and done.batch >= batch:
                 _refuse_another(done, bucket, batch, digest)
                 _log.info("Bucket %d has committed batch %d already: skipped", bucket, batch)
@@ -127,10 +129,6 @@ class BucketWriter:
     def _settings(self, bucket: int) -> dict[str, str]:
         """Return the settings of the bucket's producer."""
         return {**self.client.for_producer(transactional_id(self.prefix, bucket)), **batch_settings(self.client)}
-
-    def _committed(self, bucket: int) -> Callable[[float], CommittedBatch | None]:
-        """Return a function of the seconds left that reads the bucket's committed batch."""
-        return lambda seconds: committed_batch(self.client, self.prefix, self.job_id, bucket, seconds)
 
 
 class Transaction:

@@ -234,7 +234,6 @@ def write_bucket(
             return _send(Delivery(received, buffers), received, transactions, partitions_of, left_out)
         except RecordsTooLarge as error:
             left_out.learn(error)
-            left_out.begin()
 
 
 def _send(
@@ -269,5 +268,4 @@ def _send(
             transaction.send([(left_out.letter_topic, len(letters))], letters)
         left_out.settle()
         transaction.commit(received.place)
-    counts = delivery.counts
-    return replace(counts, events=counts.events - left_out.changes, reads=counts.reads - left_out.rows)
+    return left_out.counted(delivery.counts)

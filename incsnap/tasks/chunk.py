@@ -220,8 +220,6 @@ class _Group:
         if low_watermark != self._reached:
             try:
                 wait_until_executed(connection, low_watermark, EXECUTED_SECONDS)
-            except ServerUnreachable:
-                raise
             except ChunkFailed as error:
                 # The server may have been demoted: such a server answers, but never reaches the low watermark. So the
                 # connection is closed. A new one costs 10 ms, and the wait has cost seconds.

@@ -14,13 +14,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from incsnap.checkpoint.progress import BucketCounts
 from incsnap.checkpoint.refused import RefusedRecord, RefusedRecords
 from incsnap.config.declarations.job import DEAD_LETTER
 from incsnap.config.settings import OversizedChanges
@@ -93,7 +94,7 @@ class LeftOut:
         return Outgoing(*kept(outgoing.runs, numbered, keep), outgoing.window)
 
     def learn(self, error: RecordsTooLarge) -> None:
-        """Decide which of the records that Kafka refused the next attempt leaves out.
+        """Decide which of the records that Kafka refused the next attempt leaves out, and begin this attempt.
 
         If no record is too large by itself, the next attempt sends smaller batches. Raise SinkRefused if they are small
         already.
@@ -115,6 +116,7 @@ class LeftOut:
                 "No record is too large by itself: set producer.batch.size below max.message.bytes of the topic, or"
                 " raise that. Then start again; nothing is lost.",
             ) from error
+        self.begin()
 
     @property
     def letter_topic(self) -> str:
@@ -142,15 +144,11 @@ class LeftOut:
             _log.warning("%d more records of bucket %d are left out of batch %d, as they are too large for Kafka",
                          len(self._records) - _NAMED, bucket, batch)  # fmt: skip
 
-    @property
-    def rows(self) -> int:
-        """Return how many rows of snapshots are left out."""
-        return sum(bool(record.window) for record in self._records)
-
-    @property
-    def changes(self) -> int:
-        """Return how many changes are left out."""
-        return sum(not record.window and bool(record.table) for record in self._records)
+    def counted(self, counts: BucketCounts) -> BucketCounts:
+        """Return `counts` without the records that are left out."""
+        rows = sum(bool(record.window) for record in self._records)
+        changes = sum(not record.window and bool(record.table) for record in self._records)
+        return replace(counts, events=counts.events - changes, reads=counts.reads - rows)
 
     # -- which records
 

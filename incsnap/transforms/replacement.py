@@ -15,8 +15,8 @@ from signals.regex import java_pattern
 #: A backslash with its character, a group's name, digits behind a `$`, or any other character.
 _PART = re.compile(r"\\(?P<taken>.?)|\$\{(?P<name>[A-Za-z][A-Za-z0-9]*)\}|\$(?P<digits>[0-9]*)|.", re.DOTALL)
 
-#: A part of a replacement: a text, or a group by its number (int) or by its name (tuple).
-Part = str | int | tuple[str]
+#: A part of a replacement: a text, or a tuple with the number or the name of a group.
+Part = str | tuple[int | str]
 
 
 def replaced(regex: str, replacement: str, text: str) -> str | None:
@@ -30,12 +30,8 @@ def replaced(regex: str, replacement: str, text: str) -> str | None:
     match = pattern.search(text)
     assert match is not None
     parts = parsed(regex, replacement)
-    new = "".join(part if isinstance(part, str) else match[_group(part)] or "" for part in parts)
+    new = "".join(part if isinstance(part, str) else match[part[0]] or "" for part in parts)
     return text[: match.start()] + new + text[match.end() :]
-
-
-def _group(part: int | tuple[str]) -> int | str:
-    return part if isinstance(part, int) else part[0]
 
 
 @lru_cache(maxsize=256)
@@ -73,4 +69,4 @@ def _numbered(digits: str, groups: int) -> tuple[Part, str]:
     if int(digits[0]) > groups:
         raise ValueError(f"the regular expression has no group {digits[0]}")
     count = max(count for count in range(1, len(digits) + 1) if int(digits[:count]) <= groups)
-    return int(digits[:count]), digits[count:]
+    return (int(digits[:count]),), digits[count:]
