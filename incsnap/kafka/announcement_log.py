@@ -17,6 +17,8 @@ PARTITION = 0
 _FIRST_LOOK = 1_000
 #: Error codes for a topic that does not exist, or not yet.
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
+#: Settings of a producer for single records that all replicas confirm.
+_CONFIRMED = {"acks": "all", "enable.idempotence": "true", "linger.ms": "0"}
 #: Logs by prefix and client settings. They are kept, because one worker of Spark runs the tasks of many batches.
 _kept: dict[str, AnnouncementLog] = {}
 
@@ -82,7 +84,7 @@ class AnnouncementLog:
         create the producer ahead of the first announcement.
         """
         if self._producer is None:
-            self._producer = Producer(self._settings.for_announcements())
+            self._producer = Producer({**self._settings.for_admin(), **_CONFIRMED})
         return self._producer
 
     def announce(self, what: Announcement, seconds: float) -> None:

@@ -108,10 +108,6 @@ class ClientSettings:
         """The producer's `batch.size`: most bytes of a batch before compression."""
         return int({**_PRODUCER_DEFAULTS, **self.producer}["batch.size"])
 
-    def for_announcements(self) -> dict[str, str]:
-        """Return the settings of a producer for single records that all replicas confirm."""
-        return {**self.for_admin(), "acks": "all", "enable.idempotence": "true", "linger.ms": "0"}
-
     def for_admin(self) -> dict[str, str]:
         """Return the settings of an admin client."""
         return {

@@ -47,9 +47,8 @@ def partition_counts(admin: AdminClient, names: Iterable[str]) -> dict[str, int]
     Raise SinkError if Kafka cannot describe a topic.
     """
     counts: dict[str, int] = {}
-    topics = sorted(set(names))
     answers: dict[str, Future[Any]] = {}
-    for part in _parts(topics):
+    for part in _parts(sorted(set(names))):
         answers |= admin.describe_topics(TopicCollection(part), request_timeout=_REQUEST_SECONDS)
     for name, answer in answers.items():
         try:

@@ -74,7 +74,7 @@ class BucketBatch:
                 for run, of_table in blocks.by_run(records.select(_IDENTIFYING), runs):
                     if run.table in keys:
                         keys[run.table].append(overtaken_by(of_table))
-        return {table: pa.concat_arrays(found or [pa.array([], pa.binary())]) for table, found in keys.items()}
+        return {table: pa.concat_arrays(arrays or [pa.array([], pa.binary())]) for table, arrays in keys.items()}
 
     def overtaken(self) -> dict[str, pa.Array]:
         """Return for each table with a held window the identities of its events in this batch and bucket, each once."""

@@ -36,10 +36,8 @@ class EventSources:
         threads = transactions.column("thread")
         self._files = pa.array(transactions.files, pa.string()).take(pa.array(transactions.records["file"]))
         self._threads = pa.array(threads, pa.int64(), mask=threads < 0)
-        self._texts: Any = None
-        self._sizes = np.zeros(0, np.int64)
-        if queries:
-            self._texts, self._sizes = _texts(slice_.texts())
+        texts: tuple[Any, Ints] = _texts(slice_.texts()) if queries else (None, np.zeros(0, np.int64))
+        self._texts, self._sizes = texts
 
     def of(self, events: Ints, records: Ints | None = None) -> SourceColumns:
         """Return the source columns of `events`, which are indexes into the slice.

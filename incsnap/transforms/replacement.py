@@ -42,8 +42,8 @@ def parsed(regex: str, replacement: str) -> tuple[Part, ...]:
     """
     pattern = java_pattern(regex)
     parts: list[Part] = []
-    for found in _PART.finditer(replacement):
-        taken, name, digits = found["taken"], found["name"], found["digits"]
+    for match in _PART.finditer(replacement):
+        taken, name, digits = match["taken"], match["name"], match["digits"]
         if taken is not None:
             if not taken:
                 raise ValueError("it ends with a backslash")
@@ -55,7 +55,7 @@ def parsed(regex: str, replacement: str) -> tuple[Part, ...]:
         elif digits is not None:
             parts += _numbered(digits, pattern.groups)
         else:
-            parts.append(found[0])
+            parts.append(match[0])
     return tuple(parts)
 
 
