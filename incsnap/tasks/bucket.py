@@ -29,9 +29,6 @@ from incsnap.tasks.left_out import LeftOut, SizeRule
 from incsnap.tasks.outgoing import Outgoing
 from incsnap.tasks.own_topics import PartitionsOf, by_topic
 
-#: Columns of RECORDS that tell rows apart.
-_IDENTIFYING = ["key", "identity", "old_identity"]
-
 
 class ChangeBlock(NamedTuple):
     """Encoded changes, or notifications."""
@@ -71,7 +68,7 @@ class BucketBatch:
             if block.kind == blocks.EVENTS and block.table not in keys:
                 continue
             for runs, records in block.decoded() if keys else ():
-                for run, of_table in blocks.by_run(records.select(_IDENTIFYING), runs):
+                for run, of_table in blocks.by_run(records, runs):
                     if run.table in keys:
                         keys[run.table].append(overtaken_by(of_table))
         return {table: pa.concat_arrays(arrays or [pa.array([], pa.binary())]) for table, arrays in keys.items()}
