@@ -67,12 +67,17 @@ class JsonRows:
         return json_template(self._fields, self._modes, head=self._head, tail=tail, more=self._constants)
 
     def begun(self) -> RowTemplate:
-        """Return the template of a row without its added fields and without the closing brace. `ended` adds both."""
-        return json_template(self._fields, self._modes, head=self._head, tail="")
+        """Return the template of a row without its added fields and without the closing brace. `ended` adds both.
+
+        The comma before the added fields is in the template, because one call of `ended` serves rows of many tables,
+        and a table may have no columns.
+        """
+        tail = "," if self._fields and self._added else ""
+        return json_template(self._fields, self._modes, head=self._head, tail=tail)
 
     def ended(self, rows: BytesArray, values: Sequence[Value]) -> BytesArray:
         """Return complete values: `rows` from `begun`, with the added fields and the end of the record."""
-        more = members(((name, (text,)) for name, text in self._members(values)), "," if self._fields else "")
+        more = members((name, (text,)) for name, text in self._members(values))
         return join([rows.cast(pa.string()), *more, "}" + self._tail])
 
     def _members(self, values: Sequence[Value]) -> Members:

@@ -52,12 +52,10 @@ def json_objects(
     return join([head + "{", *pieces, "}" + tail], rows_of(columns))
 
 
-def members(values: Iterable[tuple[str, Iterable[Piece]]], comma: str = "") -> list[Piece]:
-    """Return the members of an object as pieces. `values`: the name of each, and the pieces of its value.
-
-    `comma`: what stands before the first member.
-    """
+def members(values: Iterable[tuple[str, Iterable[Piece]]]) -> list[Piece]:
+    """Return the members of an object as pieces. `values`: the name of each, and the pieces of its value."""
     pieces: list[Piece] = []
+    comma = ""
     for name, value in values:
         pieces += [f"{comma}{literal(name)}:", *value]
         comma = ","

@@ -12,9 +12,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
-from queue import SimpleQueue
-from typing import TypeVar
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError
 
@@ -44,25 +43,28 @@ class BoundedCalls:
         if self._waiting is None:
             self._waiting = SimpleQueue()
             threading.Thread(target=_serve, args=(self._waiting,), name="incsnap-producer", daemon=True).start()
-        outcome: Future[Result] = Future()
+        outcome: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
 
         def keep_answer() -> None:
             try:
-                outcome.set_result(call())
+                outcome.put((call(), None))
             except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
-                outcome.set_exception(error)
+                outcome.put((None, error))
 
         self._waiting.put(keep_answer)
-        wait([outcome], seconds + GRACE_SECONDS)
-        if not outcome.done():
+        try:
+            result, error = outcome.get(timeout=seconds + GRACE_SECONDS)
+        except Empty:
             self.lost = True
             _log.warning(
                 "librdkafka has not returned from %s within %.0f s: its producer is abandoned, a new one continues",
                 what,
                 seconds + GRACE_SECONDS,
             )
-            raise ClientError(KafkaError._TIMED_OUT, f"librdkafka has not returned from {what}")
-        return outcome.result()
+            raise ClientError(KafkaError._TIMED_OUT, f"librdkafka has not returned from {what}") from None
+        if error is not None:
+            raise error
+        return result  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End the thread, unless it is in a call that does not return."""

@@ -151,10 +151,10 @@ def has_checksum(event: bytes) -> bool:
 def read_heartbeat(body: bytes) -> tuple[str, int]:
     """Read an event 0x29 (HEARTBEAT_V2): return file and position.
 
-    The fields of the body are: 1 file, 2 position (64 bits, length-encoded).
+    The fields of the body are: 1 file, 2 position (64 bits, length-encoded). A field and the end mark may be missing.
     """
-    fields, _ = _fields(body)
-    return fields[1].decode("utf-8", "replace"), length_encoded(fields[2], 0)[0]
+    fields, _ = _fields(body + b"\0")
+    return fields.get(1, b"").decode("utf-8", "replace"), length_encoded(fields.get(2, b"\0"), 0)[0]
 
 
 def _fields(body: bytes | memoryview) -> tuple[dict[int, bytes], int]:

@@ -15,8 +15,9 @@ event.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -65,8 +66,10 @@ class Failures:
         BinlogError if `mode` is `fail`. The caller takes the events out.
         """
         listed = list(events)
-        messages = [f"{self.where(event)}: {self.table}: the rows event {what}" for event in listed]
-        _report(mode, messages, "it is left out", f"{self.table}", "events like that are left out", hint)
+        messages = (f"{self.where(event)}: {self.table}: the rows event {what}" for event in listed)
+        more = len(listed) - _MOST_WARNINGS
+        rest = f"{self.table}: {more} further events like that are left out" if more > 0 else ""
+        _report(mode, messages, "it is left out", rest, hint)
         self.dropped += listed
 
     def null(self, column: Column, bad: list[tuple[int, Exception]]) -> None:
@@ -78,28 +81,31 @@ class Failures:
         """
         mode = self.handling.converting
         what = f"{self.table}: column {column.name} ({column.type}) holds a damaged value"
-        messages = [f"{self.where(event)}: {what}: {error}" for event, error in bad]
+        messages = (f"{self.where(event)}: {what}: {error}" for event, error in bad)
         if mode != "fail" and not column.nullable:
             raise BinlogError(
-                f"{messages[0]}; it is NOT NULL, so null cannot be sent in its place",
+                f"{next(messages)}; it is NOT NULL, so null cannot be sent in its place",
                 "Leave the column out with column.exclude.list, or the event with a new checkpoint.location.",
             )
-        _report(mode, messages, "null is sent in its place", f"{self.table}: column {column.name}", "values are null")
+        more = len(bad) - _MOST_WARNINGS
+        rest = f"{self.table}: column {column.name}: {more} further values are null" if more > 0 else ""
+        _report(mode, messages, "null is sent in its place", rest)
 
 
-def _report(mode: str, messages: list[str], effect: str, subject: str, rest: str, hint: str | None = None) -> None:
+def _report(mode: str, messages: Iterator[str], effect: str, rest: str, hint: str | None = None) -> None:
     """Raise BinlogError for the first message, with `hint`, if `mode` is `fail`.
 
-    If `mode` is `warn`, log the first messages with their `effect`, and one line for the others: how many further ones
-    of `subject` there are, and what becomes of them (`rest`).
+    If `mode` is `warn`, log the first messages with their `effect`, and the line `rest` about the others, unless it is
+    empty. Messages that nobody reads are not made: there may be a million.
     """
-    if mode == "fail" and messages:
-        raise BinlogError(messages[0], hint)
+    if mode == "fail":
+        for message in messages:
+            raise BinlogError(message, hint)
     if mode == "warn":
-        for message in messages[:_MOST_WARNINGS]:
+        for message in islice(messages, _MOST_WARNINGS):
             _log.warning("%s; %s", message, effect)
-        if len(messages) > _MOST_WARNINGS:
-            _log.warning("%s: %d further %s", subject, len(messages) - _MOST_WARNINGS, rest)
+        if rest:
+            _log.warning("%s", rest)
 
 
 def decode_values(

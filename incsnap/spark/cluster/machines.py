@@ -169,8 +169,8 @@ def _collected(context: SparkContext, collect: Callable[[], list[Answer]], patie
     done: Future[list[Answer]] = Future()
 
     def run() -> None:
-        context.setJobGroup(_GROUP, "incsnap: are the machines ready?", True)
         try:
+            context.setJobGroup(_GROUP, "incsnap: are the machines ready?", True)
             done.set_result(collect())
         except Exception as error:  # noqa: BLE001 - raised below, in the caller's thread
             done.set_exception(error)

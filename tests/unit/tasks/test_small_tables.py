@@ -147,7 +147,11 @@ FORMS: list[dict[str, str]] = [
         "predicates__p__type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
         "predicates__p__pattern": ".*[02]",
     },
-    {**UNWRAP, "column__include__list": "shop\\.other\\.c", "transforms__u__add__fields": "op"},
+    # No table, the first table alone or the last table alone has columns.
+    *(
+        {**UNWRAP, "column__include__list": columns, "transforms__u__add__fields": "op"}
+        for columns in ("shop\\.other\\.c", "shop\\.t00000\\..*", "shop\\.t00002\\..*")
+    ),
     {**ROUTED, "transforms__r__type": "org.apache.kafka.connect.transforms.RegexRouter", "transforms__r__regex": ".*"},
     {**ROUTED, "transforms__r__type": LOGICAL, "transforms__r__topic__regex": "(.*)"},
     {**UNWRAP, **ROUTED, "transforms": "r,u", "transforms__r__type": LOGICAL, "transforms__r__topic__regex": "(.*)"},
