@@ -57,8 +57,8 @@ class Encoded:
             return self.text
         return pc.binary_join_element_wise('"', self.text, '"', "", null_handling="emit_null")
 
-    def pieces(self) -> tuple[Any, ...]:
-        """Return the complete text as pieces of an object: literals carry the quotes if no value is null."""
+    def member_texts(self) -> tuple[Any, ...]:
+        """Return the complete text as texts to be joined: literals carry the quotes if no value is null."""
         bare = self.quoted and not self.text.null_count
         return ('"', self.text, '"') if bare else (self.complete(),)
 

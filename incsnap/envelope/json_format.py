@@ -151,11 +151,11 @@ class JsonValues:
     def _source(
         self, source: SourceColumns | SourceConstants, tables: TableId | ManyTables
     ) -> tuple[list[Piece], list[Piece]]:
-        """Return the pieces of the source block in two parts: up to the row's number, and behind the number."""
+        """Return the texts of the source block in two parts: up to the row's number, and behind the number."""
         values = source_values(source, self._envelope.version, self._envelope.name, tables.database, tables.table)
-        pieces = ['"source":{', *members((name, (json_value(value),)) for name, value in values.items()), "}"]
+        texts = ['"source":{', *members((name, (json_value(value),)) for name, value in values.items()), "}"]
         row_at = 2 + 2 * list(values).index("row")
-        return pieces[:row_at], pieces[row_at + 1 :]
+        return texts[:row_at], texts[row_at + 1 :]
 
 
 def _transaction(what: Changes) -> Sequence[Piece]:

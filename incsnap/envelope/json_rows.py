@@ -47,19 +47,19 @@ def json_objects(
     `more`: members behind those of `fields`. Raise IncsnapError if the text would take 2 GiB, and UnsupportedType for a
     column that incsnap cannot read.
     """
-    own = [(field.name, field.encode(columns, modes).pieces()) for field in fields]
-    pieces = members([*own, *((name, (value,)) for name, value in more)])
-    return join([head + "{", *pieces, "}" + tail], rows_of(columns))
+    own = [(field.name, field.encode(columns, modes).member_texts()) for field in fields]
+    texts = members([*own, *((name, (value,)) for name, value in more)])
+    return join([head + "{", *texts, "}" + tail], rows_of(columns))
 
 
 def members(values: Iterable[tuple[str, Iterable[Piece]]]) -> list[Piece]:
-    """Return the members of an object as pieces. `values`: the name of each, and the pieces of its value."""
-    pieces: list[Piece] = []
+    """Return the members of an object as texts. `values`: the name of each, and the texts of its value."""
+    texts: list[Piece] = []
     comma = ""
     for name, value in values:
-        pieces += [f"{comma}{literal(name)}:", *value]
+        texts += [f"{comma}{literal(name)}:", *value]
         comma = ","
-    return pieces
+    return texts
 
 
 def json_value(value: Any) -> Piece:
@@ -85,18 +85,18 @@ def rows_of(columns: Columns) -> int:
 
 
 def join(parts: Iterable[Piece], rows: int = 0) -> BytesArray:
-    """Return the pieces joined for each row as `pa.binary()`; a null becomes `null`.
+    """Return the texts joined for each row as `pa.binary()`; a null becomes `null`.
 
     `rows`: how many rows there are, if perhaps no piece is an array. Raise IncsnapError if the result would take 2 GiB.
     """
-    pieces: list[Piece] = []
+    texts: list[Piece] = []
     for is_text, run in groupby(parts, lambda part: isinstance(part, str)):
         together = list(run)
-        pieces += ["".join(together)] if is_text else together
-    if len(pieces) == 1 and isinstance(pieces[0], str):
-        return pa.repeat(pa.scalar(pieces[0].encode(), pa.binary()), rows)
+        texts += ["".join(together)] if is_text else together
+    if len(texts) == 1 and isinstance(texts[0], str):
+        return pa.repeat(pa.scalar(texts[0].encode(), pa.binary()), rows)
     try:
-        joined = pc.binary_join_element_wise(*pieces, "", null_handling="replace", null_replacement="null")
+        joined = pc.binary_join_element_wise(*texts, "", null_handling="replace", null_replacement="null")
     except (pa.ArrowCapacityError, pa.ArrowInvalid) as error:
         raise too_large("The JSON of these rows") from error
     return joined.cast(pa.binary())

@@ -38,9 +38,9 @@ class RowTemplate:
     texts: tuple[tuple[int, ValueTexts], ...]  #: (index of the column, encoder of its values), one per `%b`
 
     @classmethod
-    def of(cls, pieces: Iterable[bytes | None], texts: Iterable[tuple[int, ValueTexts]]) -> RowTemplate:
-        """Return the template of these pieces. A piece is a literal, or None for the value of the next of `texts`."""
-        return cls(b"".join(b"%b" if piece is None else piece.replace(b"%", b"%%") for piece in pieces), tuple(texts))
+    def of(cls, literals: Iterable[bytes | None], texts: Iterable[tuple[int, ValueTexts]]) -> RowTemplate:
+        """Return the template of these literals. None stands for the value of the next of `texts`."""
+        return cls(b"".join(b"%b" if each is None else each.replace(b"%", b"%%") for each in literals), tuple(texts))
 
     def rows(self, columns: Sequence[Sequence[bytes]], count: int) -> list[bytes]:
         """Return `count` rows. `columns`: for each of `texts` the encoded value of every row."""

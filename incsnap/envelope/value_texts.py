@@ -64,9 +64,9 @@ def json_template(
 
     `tail` has the closing brace; without one, members may follow.
     """
-    pieces = members([*((field.name, (None,)) for field in fields), *((name, (text,)) for name, text in more)])
+    literals = members([*((field.name, (None,)) for field in fields), *((name, (text,)) for name, text in more)])
     texts = [(field.index, _one(JsonValueTexts(_unnamed(field), modes))) for field in fields]
-    return RowTemplate.of([None if piece is None else piece.encode() for piece in (head + "{", *pieces, tail)], texts)
+    return RowTemplate.of([None if each is None else each.encode() for each in (head + "{", *literals, tail)], texts)
 
 
 def avro_template(fields: Fields, modes: Modes, head: bytes, tail: bytes = b"") -> RowTemplate:
