@@ -66,10 +66,10 @@ def change_values(
     """
     if not fields:
         return []
-    block: Mapping[str, Value] = {}
+    block: dict[str, Value] = {"snapshot": None}
     if any(not isinstance(each, Constant) and each.struct == "source" for each in fields):
-        block = source_values(what.source, envelope.version, envelope.name, tables.database, tables.table)
-    return [_changed(each, what, {**block, "snapshot": None}) for each in fields]
+        block = source_values(what.source, envelope.version, envelope.name, tables.database, tables.table) | block
+    return [_changed(each, what, block) for each in fields]
 
 
 def _changed(added: Added, what: Changes, block: Mapping[str, Value]) -> Value:

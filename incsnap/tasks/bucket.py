@@ -64,10 +64,10 @@ class BucketBatch:
         Inserts and deletes have one identity each, updates the one before and the one after the change.
         """
         keys: dict[str, list[pa.Array]] = {table: [] for table in tables}
-        for block in self.changes:
+        for block in self.changes if keys else ():
             if block.kind == blocks.EVENTS and block.table not in keys:
                 continue
-            for runs, records in block.decoded() if keys else ():
+            for runs, records in block.decoded():
                 for run, of_table in blocks.by_run(records, runs):
                     if run.table in keys:
                         keys[run.table].append(overtaken_by(of_table))
