@@ -7,6 +7,7 @@ import os
 import secrets
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from pathlib import Path
@@ -29,6 +30,10 @@ from lab.servers import Servers
 from lab.servers import servers as start_servers
 
 _VERSIONS = pytest.StashKey[list[str]]()
+#: When this process began, in seconds of the monotonic clock.
+_BEGAN = pytest.StashKey[float]()
+#: Folders whose tests run whole jobs. These tests are left out on a machine that is too slow for all of them.
+_WHOLE_JOBS = ("e2e", "faults")
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +149,15 @@ def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_VERSIONS] = []
+    config.stash[_BEGAN] = time.monotonic()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test of a whole job if the run has taken more than `INCSNAP_WHOLE_JOBS_SECONDS` until now."""
+    limit = float(os.environ.get("INCSNAP_WHOLE_JOBS_SECONDS", "inf"))
+    whole_job = item.path.parent.name in _WHOLE_JOBS and item.get_closest_marker("servers")
+    if whole_job and time.monotonic() - item.config.stash[_BEGAN] > limit:
+        pytest.skip(f"runs a whole job, and this run has taken more than {limit:.0f} s until now")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,7 +15,9 @@ ROWS = 30_000
 SETTINGS = {"incremental.snapshot.chunk.size": "1000", "spark.master": "local[2,4]"}
 
 
-@pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
+@pytest.mark.parametrize(
+    "clean", [pytest.param(True, id="stopped", marks=pytest.mark.long), pytest.param(False, id="killed")]
+)
 def test_a_backlog_on_a_table_under_snapshot_ends_without_going_back_in_time(
     play: CapturedDatabase, clean: bool
 ) -> None:

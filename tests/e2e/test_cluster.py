@@ -52,6 +52,7 @@ def test_executors_that_are_killed_in_snapshots_lose_and_repeat_nothing(
     assert all(verdict.replay.counts[op] > 0 for verdict in verdicts for op in "rcud")
 
 
+@pytest.mark.long
 def test_a_killed_executor_loses_and_repeats_nothing_with_a_checkpoint_in_s3(
     play: CapturedDatabase, cluster: SparkCluster, in_bucket: dict[str, str], object_store: ObjectStore
 ) -> None:

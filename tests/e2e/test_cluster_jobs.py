@@ -26,7 +26,7 @@ from lab.table_designs import ORDER_LINES, ORDERS
 from lab.workload import Writer
 from tests.support.ledger import Ledger
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 BEFORE, AFTER = 2, 5
 

@@ -11,7 +11,7 @@ from lab.table_designs import ORDER_LINES, PEOPLE
 from lab.workload import Writer
 from tests.support.ledger import Ledger
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 #: Tenants in descending order, and the lines of each in ascending order.
 LINES = replace(

@@ -106,6 +106,7 @@ def locked(play: CapturedDatabase, job: RunningJob, notices: Notices) -> None:
     job.wait_until("its end all the same", lambda: notices.completed("locked"))
 
 
+@pytest.mark.long
 def test_each_outcome_of_a_table_has_its_own_notification(play: CapturedDatabase, cursor: Any) -> None:
     cursor.execute("CREATE TABLE t_empty (id INT PRIMARY KEY)")
     cursor.execute("CREATE TABLE t_full (id INT PRIMARY KEY, v INT)")

@@ -25,7 +25,7 @@ from lab.workload import Writer
 from signals import send
 from tests.support.frames import ReceivedRows, backwards, options, running, table_rows, wait
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 ROWS = 4_000
 
 

@@ -53,6 +53,7 @@ def test_the_topic_equals_the_rows_of_an_initial_snapshot(play: CapturedDatabase
     assert verdict.faults(snapshots=1) == []
 
 
+@pytest.mark.long
 def test_a_job_that_only_reads_the_tables_ends_when_that_is_done_also_after_a_crash(play: CapturedDatabase) -> None:
     play.create(ORDERS, ROWS)
     signals = play.folder / "signals"

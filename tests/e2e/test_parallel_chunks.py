@@ -16,7 +16,7 @@ from lab.table_designs import ORDERS
 from lab.workload import Writer
 from signals import send
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 #: A condition that is true for every row, but slow: a SELECT of 20,000 rows takes half a second more. Otherwise it is
 #: over before the test looks.

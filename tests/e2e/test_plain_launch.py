@@ -11,7 +11,7 @@ from lab.table_designs import ORDER_LINES, ORDERS
 from lab.workload import Writer
 from tests.support.ledger import Ledger
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 #: With a secret among Spark's properties, which must not be on a command line.
 SETTINGS = {

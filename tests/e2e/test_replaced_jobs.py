@@ -25,7 +25,7 @@ from lab.running_job import JobFailed, end_of, session_pids
 from tests.support.kafka import read_all
 from tests.support.two_jobs import ROWS, ended, insert, second_job, times_seen
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 #: Number of tables: several buckets must have a share of the batch.
 TABLES = [f"t{number}" for number in range(8)]
@@ -128,7 +128,6 @@ def test_a_take_over_whose_binlog_is_purged_is_refused_and_the_first_job_goes_on
     assert times_seen(shop, shop.topic(rows), range(1000, 1060)) == Counter({1: 60})
 
 
-@pytest.mark.long
 def test_a_copied_checkpoint_replaces_a_dead_original_for_good(shop: CapturedDatabase, tmp_path: Path) -> None:
     rows = shop.create(ROWS, 10)
     with shop.job() as first:

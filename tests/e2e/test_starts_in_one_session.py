@@ -14,7 +14,7 @@ from lab.child_programs import child
 from lab.running_job import RunningJob, kill_session, write_properties
 from tests.support.two_jobs import ROWS, insert, times_seen
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 
 def test_a_second_start_in_a_program_is_refused_unless_it_takes_over(play: CapturedDatabase, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def test_a_second_job_of_a_prefix_is_refused_unless_it_replaces_the_first(
     assert times_seen(play, play.topic(rows), range(1000, 1040)) == Counter({1: 40})
 
 
+@pytest.mark.long
 def test_a_job_that_was_frozen_replaced_and_thawed_sends_nothing_more(play: CapturedDatabase, tmp_path: Path) -> None:
     rows = play.create(ROWS, 10)
     with play.job() as first:
