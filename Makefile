@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test check docs bench faults format clean
 help:
 	@echo "make demo    a snapshot under load on real servers, checked row by row"
-	@echo "make test    all tests (starts MySQL and Kafka by itself), or some: make test TESTS=tests/e2e/test_restart.py"
+	@echo "make test    all tests but the long ones (starts MySQL and Kafka by itself), or some: make test TESTS=tests/e2e/test_restart.py"
 	@echo "make check   lint, types, import direction, unit and property tests: for daily work"
 	@echo "make docs    the documentation site in build/docs; fails on any warning, such as a broken link"
 	@echo "make bench   incsnap and Debezium side by side (about an hour)"
