@@ -174,13 +174,14 @@ def damaged(block: Block, events: Events) -> Longs:
 
 
 def table_numbers(events: Events, known: dict[int, int], ids: IdTable, file: str) -> tuple[npt.NDArray[np.int32], int]:
-    """Return the number (`IdTable.table`) of each event's table, and for how many events the numbers are valid.
+    """Return the table number of each event (`IdTable.table`), and how many of the events have a valid number.
 
-    `known` has the number of each table id that table maps have named so far, and gets the ids of these events. A
-    server gives a table a new id whenever it opens the table again. An event gets -1 if its table is excluded, or if it
-    is no table map or rows event. The numbers are valid up to the first table map that gives a known id to another
-    table: call again with the events from there on. Raise BinlogError, with `file`, if no table map for the id of a
-    rows event was read.
+    An event has the number -1 if its table is excluded, or if the event is neither a table map nor a rows event.
+
+    `known` maps each table id of earlier table maps to its table number. The function adds the ids of these events. A
+    server may give a table id to another table later. The numbers are valid up to the first such table map: call the
+    function again with the events from that map on. Raise BinlogError if a rows event has a table id of no table map;
+    `file` is the binlog file in the message.
     """
     table = np.full(len(events), -1, np.int32)
     maps = np.flatnonzero(events.classes == MAP)

@@ -81,7 +81,10 @@ _ZERO = np.zeros(1, np.int64)
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Segment:
-    """The kept events of one stretch of the stream, as columns. By default it has one fragment and no event."""
+    """The kept events of one stretch of the stream, as columns, and the fragments of transactions that they belong to.
+
+    See the module's docstring for the terms and an example. By default a segment has one fragment and no event.
+    """
 
     #: Binlog file of all events of the segment: a transaction never spans two files.
     file: str

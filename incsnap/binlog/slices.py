@@ -23,7 +23,7 @@ IN_SLICE = np.dtype([("event", "<i8"), ("file", "<i4"), ("transaction", TRANSACT
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SliceTransactions:
-    """The transactions of a slice, in the order of the log."""
+    """The transactions of a slice in the order of the log: the GTID, the binlog file and the first event of each."""
 
     records: npt.NDArray[np.void]  #: one element of `IN_SLICE` for each transaction
     sources: tuple[Source, ...]  #: GTID sources; `source` of a record is an index here

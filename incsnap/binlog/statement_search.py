@@ -29,12 +29,15 @@ def statements_behind(
     until: tuple[str, int],
     closed: Callable[[], bool] = lambda: False,
 ) -> tuple[SchemaChange, ...]:
-    """Return the statements from `position` on, at least up to the place `until` of the same binlog.
+    """Return the statements that the binlog has from `position` up to the file and position `until`, and perhaps a few
+    more.
 
-    `connect` opens a PyMySQL connection with REPLICATION SLAVE. `server_id` is that of the tail, whose connection
-    stays. `options` are those of the tail, which say which statements are needed. `closed` returns True to give up. No
-    row is kept, so the bound on memory does not matter. Raise ServerUnreachable, from ConnectionLost, if the connection
-    breaks.
+    The search reads the binlog again by a connection of its own, while the job's own reader (the tail) goes on. The
+    stretch may be longer than the tail's memory, because the search keeps no rows.
+
+    `connect` opens a PyMySQL connection of a user with REPLICATION SLAVE. `server_id` is the tail's; the server keeps
+    the tail's connection. `options` are the tail's, and say which statements are needed. The search ends early when
+    `closed` returns True. Raise ServerUnreachable, from ConnectionLost, if the connection breaks.
     """
     ids, no_transactions = IdTable(lambda _: False), PreparedTransactions().sibling(())
     start = StreamPosition(position.delivered, "", 0)

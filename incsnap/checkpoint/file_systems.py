@@ -158,7 +158,7 @@ class FileSystemFolder:
 
 
 def whole(content: bytes | Callable[[Any], None]) -> Any:
-    """Return the content as one buffer. A function writes it to memory."""
+    """Return a file's content as one buffer in memory. A `content` that is a function writes to a stream."""
     if not callable(content):
         return content
     stream = pa.BufferOutputStream()
@@ -167,7 +167,7 @@ def whole(content: bytes | Callable[[Any], None]) -> Any:
 
 
 def force(path: str | os.PathLike[str]) -> None:
-    """Force a file or folder to the disk."""
+    """Force the data of a file or folder to the disk (fsync), so that a power cut does not lose it."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

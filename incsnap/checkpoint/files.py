@@ -47,11 +47,18 @@ class Files:
         self._folder.write(name, content, durable=durable)
 
     def write_json(self, name: str, value: Any, *, durable: bool = False) -> None:
-        """Write a value of JSON primitives. `durable`: as in `write`."""
+        """Write `value` to a JSON file. `value` consists of dicts, lists, texts, numbers, booleans and None.
+
+        With `durable` the file survives a power cut, as in `write`.
+        """
         self.write(name, json.dumps(value).encode(), durable=durable)
 
     def read_json(self, name: str) -> Any:
-        """Return the value in a JSON file, or None if there is no file. Raise ValueError if the file is torn."""
+        """Return the value in a JSON file, or None if there is no file. Raise ValueError if the content is no JSON.
+
+        A file is never half written. But after a power cut a file that was not written as durable may be empty or
+        damaged.
+        """
         content = self.read(name)
         return None if content is None else json.loads(content.to_pybytes())
 

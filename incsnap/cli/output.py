@@ -25,7 +25,11 @@ def error_console() -> Console:
 
 
 def problem(message: str, hint: str = "", *, severity: str = "error", name: str = "") -> None:
-    """Print an error or a warning (`severity`) and its repair to stderr. `name` is printed before the message."""
+    """Print an error or a warning to stderr, and below it the hint that says what to do.
+
+    `severity` is the first word of the line, "error" or "warning". `name` is the name of the setting or check that
+    `message` is about; it is printed in bold before the message.
+    """
     from rich.text import Text
 
     shown, colour = error_console(), "red" if severity == "error" else "yellow"

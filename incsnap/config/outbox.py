@@ -19,7 +19,9 @@ _ALONE = ("text", "bytes")
 
 
 def event_router(reader: SettingsReader, name: str) -> EventRouter:
-    """Return the EventRouter that the settings `transforms.<name>.*` describe. Add problems to `reader`."""
+    """Return the transform EventRouter that the settings `transforms.<name>.*` describe. Add what is wrong with the
+    settings to `reader.problems`.
+    """
     start = f"transforms.{name}."
     # Debezium accepts this option and ignores it.
     reader.text(start + "table.field.event.type", "type")

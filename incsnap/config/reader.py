@@ -110,12 +110,16 @@ class SettingsReader:
         return problem is None
 
     def regex(self, name: str) -> str:
-        """Return the Java regex in the setting `name`, or `.*` if there is a problem."""
+        """Return the Java regex in the setting `name`. If it is missing or invalid, add a problem and return `.*`."""
         regex = self.required(name, "a Java regex")
         return regex if regex and self.is_regex(name, regex) else ".*"
 
     def replacement(self, name: str, regex: str) -> str:
-        """Return the replacement in the setting `name` for matches of `regex`, or "" if there is a problem."""
+        """Return the text in the setting `name` that replaces matches of `regex`; `$1` in it stands for the first
+        group.
+
+        If the text is missing or invalid, add a problem and return "".
+        """
         replacement = self.required(name, "the text that replaces the match, with $1 for groups")
         try:
             parsed(regex, replacement)

@@ -58,7 +58,12 @@ class Encoded:
         return pc.binary_join_element_wise('"', self.text, '"', "", null_handling="emit_null")
 
     def member_texts(self) -> tuple[Any, ...]:
-        """Return the complete text as texts to be joined: literals carry the quotes if no value is null."""
+        """Return the complete JSON of the column as pieces to be joined row by row.
+
+        Each piece is one text that all rows share, or an array with one text per row. If values need quotes and none is
+        null, the pieces are a quote, the values and a quote. The caller's join then adds the quotes, which saves one
+        copy of the column. Otherwise there is one piece, the complete JSON.
+        """
         bare = self.quoted and not self.text.null_count
         return ('"', self.text, '"') if bare else (self.complete(),)
 

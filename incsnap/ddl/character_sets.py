@@ -30,9 +30,10 @@ def skip_charset_word(words: Clauses) -> bool:
 
 
 def read_charset_option(words: Clauses) -> str | None:
-    """Read a character set, or the character set of a collation, of a table or database.
+    """Read the option `CHARACTER SET [=] name` or `COLLATE [=] name` of a table or database, and return the character
+    set.
 
-    Return None if neither is next.
+    Return None if neither option comes next in the statement. Raise NotUnderstood for an unknown character set.
     """
     if skip_charset_word(words):
         words.skip("=")
@@ -46,7 +47,10 @@ def read_charset(words: Clauses) -> str:
 
 
 def read_collation(words: Clauses) -> str:
-    """Read the rest of COLLATE, and return the character set of the collation."""
+    """Read what follows the word COLLATE, `[=] name`, and return the character set of that collation.
+
+    Raise NotUnderstood for an unknown character set.
+    """
     words.skip("=")
     name = words.name_or_string().lower()
     return known_charset(name if name == BINARY else name.partition("_")[0])

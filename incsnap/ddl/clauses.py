@@ -155,10 +155,12 @@ class Clauses(Words):
                 self.take()
 
     def skip_form(self, form: str) -> None:
-        """Skip words of the given form. Raise NotUnderstood if the statement does not have them.
+        """Skip words that have the given form. Raise NotUnderstood if the next words of the statement have another
+        form.
 
-        A form is a text of parts. `A|B` is one of these words, `=` an equals sign that may be left out. A part in lower
-        case is one of `_PARTS`, for example `name`.
+        A form is a text of parts with blanks between them. A part `A|B` stands for one of these words, and `=` for an
+        equals sign that may be left out. A part in lower case, for example `name`, is a key of `_PARTS` and stands for
+        what is named there.
         """
         for part in form.split():
             if part == "=":
@@ -169,9 +171,11 @@ class Clauses(Words):
                 self.expect_any(*part.split("|"))
 
     def skip_option(self, forms: Mapping[str, str]) -> bool:
-        """Skip the next word and what stands behind it if the word is in `forms`. Return True if it is.
+        """Skip an option: its first word, and what follows the word. Return False, and skip nothing, if the next word
+        is no key of `forms`.
 
-        `forms` maps a word to the form of what stands behind it (`skip_form`).
+        `forms` maps an option's first word to the form of what follows it (see `skip_form`). Raise NotUnderstood if
+        something else follows.
         """
         word = self.skip_any(*forms)
         if word:

@@ -149,7 +149,7 @@ class Words:
         return TableId(name, self.name()) if self.skip(".") else TableId(self._database, name)
 
     def listed(self, read: Callable[[], T]) -> list[T]:
-        """Read several values with commas between them, each by `read`."""
+        """Read a list of values with commas between them, and return the values. `read` reads one value."""
         values = [read()]
         while self.skip(","):
             values.append(read())

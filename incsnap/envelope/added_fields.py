@@ -95,7 +95,9 @@ def _of_transaction(field: str, what: Changes) -> Value:
 
 
 def moments(now_us: int) -> dict[str, int]:
-    """Return the envelope's own times by the names of their fields."""
+    """Return the envelope's fields `ts_ms`, `ts_us` and `ts_ns` for the time `now_us`, in µs since 1970, at which
+    records are made.
+    """
     return {"ts_ms": now_us // 1000, "ts_us": now_us, "ts_ns": now_us * 1000}
 
 

@@ -43,10 +43,11 @@ _OPS = pa.array([one(_STRING, letter) for letter in OPERATIONS], pa.binary())
 
 
 class AvroRows:
-    """A writer of keys or of flat rows as Avro.
+    """A writer of table rows as Avro records. It writes keys, the rows of an envelope, and flat rows.
 
-    `head`: the bytes before each row. `constants`: the bytes behind the columns, alike in all rows. `added`: further
-    fields, whose values each call gets.
+    A flat row is a value without envelope, as the transform ExtractNewRecordState makes it. `head`: bytes before each
+    record, such as the schema's id. `constants`: encoded fields that follow the columns and have the same value in all
+    rows. `added`: fields that follow the constants; each call brings their values, one for all rows or one per row.
     """
 
     def __init__(
@@ -68,11 +69,18 @@ class AvroRows:
         return self.rows(columns, ())
 
     def rows(self, columns: Columns, values: Sequence[Value]) -> BytesArray:
-        """Return each row (`pa.binary()`). `values`: the value of each added field."""
+        """Return each row as an Avro record with its head (`pa.binary()`).
+
+        `values` has for each added field one value for all rows, or an array with one value per row.
+        """
         return self.between(self._head, columns, self._constants, values)
 
     def between(self, head: bytes, columns: Columns, tail: bytes, values: Sequence[Value] = ()) -> BytesArray:
-        """Return the columns of each row, with the bytes `head` before and `tail` behind, then the added fields."""
+        """Return for each row the bytes `head`, its encoded columns, the bytes `tail`, and the added fields
+        (`pa.binary()`).
+
+        `head` and `tail` take the place of the writer's own head and constants. `values`: as in `rows`.
+        """
         row = AvroRow(rows_of(columns))
         row.literal(head)
         for field, schema in self._fields:
@@ -81,14 +89,17 @@ class AvroRows:
         return self._with_added(row, values)
 
     def template(self) -> RowTemplate:
-        """Return the template of a row without its added fields, which `ended` adds."""
+        """Return a template of a row: head, columns and constants, with a place for the encoded value of each column.
+
+        The added fields are missing: `ended` appends them to the rows that were made by the template.
+        """
         return avro_template(self._fields, self._modes, self._head, self._constants)
 
     #: Nothing closes a row in Avro, so a template that other fields follow is the same.
     begun = template
 
     def ended(self, rows: BytesArray, values: Sequence[Value]) -> BytesArray:
-        """Return complete values: `rows` from `template`, with the added fields."""
+        """Return `rows`, which were made by `template`, with the added fields at their end. `values`: as in `rows`."""
         row = AvroRow(len(rows))
         row.encoded(rows)
         return self._with_added(row, values)
@@ -100,16 +111,20 @@ class AvroRows:
 
 
 def avro_keys(view: TableView, spec: RecordSpec, envelope: EnvelopeSettings, register: Register) -> AvroRows:
-    """Return the writer of the table's keys. Raise what `schema_head` raises."""
+    """Return the writer of the table's record keys, after registering the schema of the keys.
+
+    Raise what `register` raises if the registry fails, and ConfigError for a name that Avro does not allow.
+    """
     head = schema_head(register, f"{spec.topic}-key", key_schema(view, spec, envelope.modes))
     constants = b"".join(one(_STRING, field.text) for field in spec.key_fields)
     return AvroRows(view.shape.id, view.key, envelope.modes, head, constants=constants)
 
 
 class AvroValues:
-    """The envelopes of a table's records as Avro.
+    """A writer of a table's record values as Avro: Debezium's envelope with `before`, `after`, `source` and `op`.
 
-    Making this object registers the envelope's schema. The constructor raises what `schema_head` raises.
+    The constructor registers the envelope's schema. It raises what `register` raises if the registry fails, and
+    ConfigError for a name that Avro does not allow.
     """
 
     def __init__(self, view: TableView, spec: RecordSpec, envelope: EnvelopeSettings, register: Register) -> None:
@@ -206,9 +221,10 @@ class AvroStructs:
 
 
 def schema_head(register: Register, subject: str, schema: Schema) -> bytes:
-    """Register the schema. Return the five bytes before each record: a zero byte and the schema's id, big-endian.
+    """Register the schema under `subject`. Return the five bytes that begin each record: a zero byte and the schema's
+    id, big-endian.
 
-    Raise what `register` raises, and ConfigError for a name that Avro does not allow.
+    Raise what `register` raises if the registry fails, and ConfigError for a name that Avro does not allow.
     """
     return b"\x00" + register(subject, avro_json(schema)).to_bytes(4, "big")
 

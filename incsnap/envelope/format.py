@@ -33,7 +33,7 @@ class TransactionOrder:
     of_table: Ints  #: number of the record among those of its table in the transaction
 
     def only(self, which: Any) -> TransactionOrder:
-        """Return the numbers of the records that the mask, the indexes or the slice `which` chooses."""
+        """Return the numbers of some of the records. `which` is a mask, an array of indexes or a slice."""
         return TransactionOrder(self.total[which], self.of_table[which])
 
 
@@ -55,7 +55,7 @@ class Changes:
     now_us: int  #: the records' own time, in microseconds since 1970
 
     def only(self, which: Any) -> Changes:
-        """Return the records that the mask or the slice `which` chooses."""
+        """Return some of the records. `which` is a mask or a slice."""
         of_records = {name: getattr(self, name)[which] for name in ("before", "after", "event", "row", "op")}
         return replace(self, **of_records, order=self.order and self.order.only(which))
 
@@ -70,12 +70,12 @@ class ManyTables:
 
     @property
     def database(self) -> TextArray:
-        """Return the database of each event (`pa.string()`)."""
+        """Return the name of each event's database (`pa.string()`, one element per event)."""
         return take(pa.array([each.database for each in self.ids], pa.string()), self.of_event)
 
     @property
     def table(self) -> TextArray:
-        """Return the name of each event's table (`pa.string()`)."""
+        """Return the name of each event's table without its database (`pa.string()`, one element per event)."""
         return take(pa.array([each.table for each in self.ids], pa.string()), self.of_event)
 
 

@@ -1,7 +1,7 @@
 """Keys and values as JSON, with or without their schemas, as Kafka Connect's JsonConverter writes them.
 
-All rows have the same schema, so it is one literal before the payload, and a brace behind it. The text of a source
-block is made once per event; the rows of the event share it by `take`.
+All rows have the same schema. So the schema is one constant text before the payload, and a brace follows the payload.
+The `source` block is made once for each binlog event, and all rows of the event use that text.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ _OPS = pa.array(OPERATIONS)
 
 
 class JsonRows:
-    """A writer of keys, of identities or of flat rows as JSON.
+    """A writer of table rows as JSON objects. It writes keys, flat rows, and identities (values that tell rows apart).
 
-    `schema`: the schema of the rows; None if schemas are not written. `constants`: members behind the columns, alike in
-    all rows. `added`: further members, whose values each call gets.
+    A flat row is a value without envelope, as the transform ExtractNewRecordState makes it. `schema`: the schema that
+    each object is written with; None to write no schemas. `constants`: members that follow the columns and have the
+    same value in all rows. `added`: members that follow the constants; each call brings their values, one for all rows
+    or one per row.
     """
 
     def __init__(
@@ -57,26 +59,32 @@ class JsonRows:
         return self.rows(columns, ())
 
     def rows(self, columns: Columns, values: Sequence[Value]) -> BytesArray:
-        """Return each row (`pa.binary()`). `values`: the value of each added field."""
+        """Return each row as a JSON object (`pa.binary()`).
+
+        `values` has for each added member one value for all rows, or an array with one value per row.
+        """
         more = [*self._constants, *self._members(values)]
         return json_objects(self._fields, columns, self._modes, head=self._head, tail=self._tail, more=more)
 
     def template(self) -> RowTemplate:
-        """Return how one key is put together from the encoded values of its columns."""
+        """Return a template of a key: its JSON, with a place for the encoded value of each column."""
         tail = "}" + self._tail
         return json_template(self._fields, self._modes, head=self._head, tail=tail, more=self._constants)
 
     def begun(self) -> RowTemplate:
-        """Return the template of a row without its added fields and without the closing brace. `ended` adds both.
+        """Return a template of the beginning of a row: its columns, with a place for the encoded value of each, and no
+        closing brace.
 
-        The comma before the added fields is in the template, because one call of `ended` serves rows of many tables,
-        and a table may have no columns.
+        `ended` appends the added members and the brace. The comma before the added members is in the template, because
+        one call of `ended` serves rows of many tables, and a table may have no columns.
         """
         tail = "," if self._fields and self._added else ""
         return json_template(self._fields, self._modes, head=self._head, tail=tail)
 
     def ended(self, rows: BytesArray, values: Sequence[Value]) -> BytesArray:
-        """Return complete values: `rows` from `begun`, with the added fields and the end of the record."""
+        """Return `rows`, which were made by the template `begun`, with the added members and the closing brace.
+        `values`: as in `rows`.
+        """
         more = members((name, (text,)) for name, text in self._members(values))
         return join([rows.cast(pa.string()), *more, "}" + self._tail])
 

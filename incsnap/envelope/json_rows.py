@@ -53,7 +53,12 @@ def json_objects(
 
 
 def members(values: Iterable[tuple[str, Iterable[Piece]]]) -> list[Piece]:
-    """Return the members of an object as texts. `values`: the name of each, and the texts of its value."""
+    """Return the members of JSON objects as pieces to be joined row by row: `"id":`, its value, `,"name":`, its value,
+    ...
+
+    `values` has pairs: the name of a member, and the pieces of its value. A piece is one text that all rows share, or
+    an array with one text per row.
+    """
     texts: list[Piece] = []
     comma = ""
     for name, value in values:
@@ -63,9 +68,10 @@ def members(values: Iterable[tuple[str, Iterable[Piece]]]) -> list[Piece]:
 
 
 def json_value(value: Any) -> Piece:
-    """Return `value` as JSON: one text that all rows share, or an array with one text per row.
+    """Return `value` as JSON text.
 
-    `value`: a str, int or None that all rows share, or an Arrow array. A null in the array stays null.
+    A str, int or None gives one text for all rows. An Arrow array gives an array with one text per row, and a null
+    stays null.
     """
     if isinstance(value, pa.Array):
         return strings(value).complete() if pa.types.is_string(value.type) else value.cast(pa.string())
@@ -85,9 +91,10 @@ def rows_of(columns: Columns) -> int:
 
 
 def join(parts: Iterable[Piece], rows: int = 0) -> BytesArray:
-    """Return the texts joined for each row as `pa.binary()`; a null becomes `null`.
+    """Join the pieces for each row, and return the rows as `pa.binary()`. A null in a piece becomes the text `null`.
 
-    `rows`: how many rows there are, if perhaps no piece is an array. Raise IncsnapError if the result would take 2 GiB.
+    A piece is one text that all rows share, or an array with one text per row. `rows` is the number of rows, and is
+    needed only if all pieces are shared texts. Raise IncsnapError if the result would take 2 GiB.
     """
     texts: list[Piece] = []
     for is_text, run in groupby(parts, lambda part: isinstance(part, str)):

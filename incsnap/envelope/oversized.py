@@ -57,7 +57,11 @@ def _value_text(value: Any) -> str:
 
 
 def with_origins(records: RecordBatch, what: Changes) -> RecordBatch:
-    """Return the records (RECORDS), with a column ORIGIN if some of them are large. `what`: the same records."""
+    """Return the records with a column ORIGIN, if some of the records are large; otherwise return them as they are.
+
+    ORIGIN has the binlog position of each large record, for error messages. `records` has the columns of RECORDS.
+    `what` are the changes that these records were made from, in the same order.
+    """
     large = _large(records)
     if not large:
         return records

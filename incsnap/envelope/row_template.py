@@ -39,7 +39,11 @@ class RowTemplate:
 
     @classmethod
     def of(cls, literals: Iterable[bytes | None], texts: Iterable[tuple[int, ValueTexts]]) -> RowTemplate:
-        """Return the template of these literals. None stands for the value of the next of `texts`."""
+        """Return a template made of constant bytes and places for values.
+
+        `literals` are the parts of a row in their order: constant bytes, or None for a place. `texts` has for each
+        place the index of the column whose value goes there, and the encoder of that value.
+        """
         return cls(b"".join(b"%b" if each is None else each.replace(b"%", b"%%") for each in literals), tuple(texts))
 
     def rows(self, columns: Sequence[Sequence[bytes]], count: int) -> list[bytes]:

@@ -54,11 +54,13 @@ def source_values(
     database: str | TextArray,
     table: str | TextArray | None,
 ) -> dict[str, Any]:
-    """Return the source block as plain values, in the order of its schema.
+    """Return the fields of the `source` block by name, as values that no format has encoded yet, in the order of the
+    schema.
 
-    A value of changes is one for all events, or an array with one element per event; their `row` is still missing, and
-    0 stands for it. `version` is incsnap's version, `name` is topic.prefix. `database`, `table`: one name, or one per
-    event.
+    `source` says where the records come from. For a snapshot each field has one value. For changes a field has one
+    value for all events, or an array with one element per event. The field `row` is 0, and the caller sets it.
+    `version` is incsnap's version, `name` is `topic.prefix`. `database` and `table` are names, one for all events or
+    one per event.
     """
     values = {
         "version": version,

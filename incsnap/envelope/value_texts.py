@@ -60,9 +60,12 @@ class AvroValueTexts:
 def json_template(
     fields: Sequence[ViewField], modes: Modes, *, head: str = "", tail: str = "}", more: Members = ()
 ) -> RowTemplate:
-    """Return the template of the objects of `json_objects`. `more`: members that are alike in all rows.
+    """Return a template of a JSON object: the text of each member's name, and a place for the encoded value of each
+    column.
 
-    `tail` has the closing brace; without one, members may follow.
+    The rows that this template makes equal those of `json_objects`. `head`: text before the object. `more`: members
+    that follow the columns and have the same value in all rows. `tail`: text at the end, with the closing brace; leave
+    the brace out if the caller appends more members.
     """
     literals = members([*((field.name, (None,)) for field in fields), *((name, (text,)) for name, text in more)])
     texts = [(field.index, _one(JsonValueTexts(_unnamed(field), modes))) for field in fields]

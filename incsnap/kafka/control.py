@@ -151,10 +151,11 @@ def _last_of(consumer: Consumer, start: TopicPartition, job_id: str, seconds: fl
 
 
 def records_from(consumer: Consumer, start: TopicPartition, end: int | None, seconds: float) -> Iterator[Message]:
-    """Yield the records of a partition from `start` on, at least up to offset `end`.
+    """Yield the records of a partition from the offset in `start` on.
 
-    Without `end`, yield all that readers see. The consumer must report the end of a partition
-    (`enable.partition.eof`). Raise ClientError if that takes too long.
+    With an `end` the function yields at least all records before that offset. Without one it yields all records that a
+    reader can see now. The consumer must report the end of a partition (`enable.partition.eof`). Raise ClientError if
+    Kafka refuses, or if reading takes longer than `seconds`.
     """
     consumer.assign([start])
     try:
@@ -193,7 +194,7 @@ def client_error(problem: KafkaException | KafkaError) -> ClientError:
 
 @contextmanager
 def client_errors() -> Iterator[None]:
-    """Raise errors of confluent-kafka in the block as ClientError."""
+    """Translate errors of confluent-kafka: a KafkaException in the block is raised as a ClientError."""
     try:
         yield
     except KafkaException as problem:

@@ -45,7 +45,9 @@ class TransactionalProducer:
 
     @property
     def refused(self) -> ClientError | None:
-        """The error of the first record that broker or client refused, with its topic and key; None: no record."""
+        """The error of the first record that the broker or librdkafka refused, with the record's topic and key; None if
+        no record was refused.
+        """
         return self._errors.refused
 
     @property

@@ -16,10 +16,10 @@ _PURGED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
 
 
 class ProducerErrors:
-    """The errors of one producer.
+    """A collector of the errors of one producer's records. librdkafka reports the result of each record to `callback`.
 
-    `refused` is the error of the first record that broker or client refused; None: no record.
-    `too_large` holds the numbered records of the open transaction that were refused for their size.
+    `refused` is the error of the first record that the broker or librdkafka refused; None if no record was refused.
+    `too_large` has the records of the open transaction that were refused for their size, if the sink gave them numbers.
     """
 
     def __init__(self, lib: Any) -> None:

@@ -105,7 +105,9 @@ def _text(value: object) -> str:
 
 
 class KnownDefaults:
-    """A cache of the DEFAULTs of one planner process. With `definitions` it includes types and comments of columns."""
+    """A cache of the columns' DEFAULTs in the planner's process. With `definitions` the cache has the columns' types
+    and comments too.
+    """
 
     def __init__(self, *, definitions: bool = False) -> None:
         self._definitions = definitions

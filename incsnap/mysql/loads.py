@@ -136,10 +136,11 @@ def replica_lag_ms(connection: Connection[Any]) -> int:
 
 
 def load_findings(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
-    """Yield a warning for each load that limits snapshots and cannot be measured: it would block them for ever.
+    """Check that each load which limits snapshots can be measured. Yield a warning for each load that cannot: the limit
+    would stop snapshots for ever.
 
-    The stream itself needs none of them. Replicas are also asked if no limit on their lag is set, because a signal may
-    set one.
+    The live stream needs no measurement. Replicas are measured even if no setting limits their lag, because a signal
+    may set such a limit later.
     """
     if COMMIT_LATENCY in settings.snapshot.throttle:
         try:

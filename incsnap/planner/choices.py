@@ -98,7 +98,10 @@ def changes_since(before: PlannedWith, settings: Settings) -> str:
 
 
 def older_forms(settings: Settings) -> dict[str, set[str]]:
-    """Return all texts that releases before 2026-11-24 may have written, for properties that have another text now."""
+    """Return for each property the texts that a release before 2026-11-24 may have written for today's settings.
+
+    The property's name is the key. Only properties whose text is written in another way now are in the result.
+    """
     key = settings.formats.key
     numeric = " numeric" if key.decimals != "base64" else ""
     forms: dict[str, set[str]] = {}

@@ -59,7 +59,11 @@ class KnownTables:
         )
 
     def stored(self, before: Sequence[TableShape], captured_by: str) -> BatchDefinitions:
-        """Return what is known as it is stored. The arguments are fields of `BatchDefinitions`."""
+        """Return the known definitions in the form that is stored with a batch.
+
+        `before`: the definitions at the beginning of the batch. `captured_by`: the digest of the settings that decide
+        which tables are captured.
+        """
         tables = self.definitions.tables
         return BatchDefinitions(
             before=tuple(before),
@@ -220,5 +224,7 @@ def first_misfit(maps: Collection[bytes], shape: TableShape, charsets: Charsets)
 
 
 def captured_by(included: TableFilter) -> str:
-    """Return the digest of the settings that decide which tables are captured, as `BatchDefinitions` has it."""
+    """Return a digest of the settings that decide which tables are captured. It is stored in
+    `BatchDefinitions.captured_by`.
+    """
     return digest_of(included.model_dump_json(exclude_defaults=True))

@@ -44,7 +44,10 @@ def ask(doing: str, topic: str, call: Callable[[float], Result]) -> Result:
 
 
 def recorded_batches(client: ClientSettings, prefix: str, job: str, buckets: int) -> dict[int, CommittedBatch]:
-    """Return the newest control record of the job in each bucket that has one. Raise SinkError if Kafka fails."""
+    """Return for each bucket the last batch that the job has committed there, read from the control topic.
+
+    Buckets without a record are left out. Raise SinkError if Kafka fails.
+    """
     records = {
         bucket: ask(_READING, control_topic(prefix), partial(recorded_batch, client, prefix, job, bucket))
         for bucket in range(buckets)
@@ -53,9 +56,9 @@ def recorded_batches(client: ClientSettings, prefix: str, job: str, buckets: int
 
 
 def fence_others(settings: Settings, buckets: int) -> None:
-    """Fence all other producers of the first `buckets` buckets of the prefix. Raise SinkError if Kafka fails.
+    """Fence the producers of all other jobs and starts that write to the first `buckets` buckets of the prefix.
 
-    What a producer has not committed when it is fenced is never committed.
+    An open transaction of a fenced producer is aborted and can never be committed. Raise SinkError if Kafka fails.
     """
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     writer = BucketWriter(client, settings.topic_prefix, "")

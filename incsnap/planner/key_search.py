@@ -1,6 +1,6 @@
-"""The search for keys that order a table: its maximum key, and where chunks end. Found answers are cached.
+"""The search for keys of a table in the order of its chunks: the maximum key, and the keys where chunks end.
 
-A planning asks in this order:
+Found keys are cached. A planning asks in this order:
 
     keys = KeySearch(connection, within_ms, is_over)
     keys.look_up(tables)             one statement for the catalogue of all tables
@@ -102,9 +102,11 @@ class KeySearch:
         return columns
 
     def key(self, question: MaximumKey | NextBoundary) -> Key | None:
-        """Return the key that the question asks for; None if the table has no such key.
+        """Return the key that the question asks for, from the cache or from the server; None if the table has no such
+        key.
 
-        Raise QueryRefusedError if the server refuses, and KeyError as `columns` does.
+        Raise QueryRefusedError if the server refuses the query, and KeyError if the table or a column of the key does
+        not exist.
         """
         sql = self._sql(question)
         if sql in self._keys:
@@ -114,9 +116,11 @@ class KeySearch:
         return _canonical(rows[0]) if rows else None
 
     def find_together(self, maxima: Sequence[MaximumKey], rows: int) -> None:
-        """Cache the keys that `maxima` ask for, and the ends of the tables' first chunks of `rows` rows.
+        """Cache the answers of many tables with few statements: the maximum keys, and where the tables' first chunks
+        end.
 
-        Leave out tables that the server refuses, and all that are left when the batch has waited long enough.
+        `maxima` are the questions for the maximum keys. The first chunk of a table has `rows` rows. The function leaves
+        out a table if the server refuses its query, and all remaining tables once the batch has waited long enough.
         """
         #: Questions by the types of their keys. One statement can select only keys of the same types and collations.
         alike: dict[tuple[object, ...], list[tuple[MaximumKey, str]]] = {}

@@ -1,9 +1,11 @@
-"""The planner's part in XA transactions: which are prepared at the end of a batch, and where a new job begins.
+"""The planner's part in XA transactions: which are prepared at the end of a batch, and which were prepared before a new
+job began.
 
-Transactions that were prepared before a job's beginning are searched in the binlog, beside the stream. XA RECOVER lists
-a branch that changed nothing like any other branch, but the binlog has nothing of it. Nobody can tell it from a branch
-whose binlog file is purged. So a job does not wait for the search: for a branch that changed nothing the search reads
-all binlog files.
+The binlog has the rows of an XA transaction at its XA PREPARE, and they become visible at its XA COMMIT. So for a
+transaction that was prepared before a job's beginning, a thread searches the binlog for the XA PREPARE, beside the
+stream. The search may fail: XA RECOVER also lists a transaction that changed nothing, and the binlog has no PREPARE of
+it. Such a transaction looks like one whose binlog file is purged, and the search reads all binlog files. So a job does
+not wait for the search.
 """
 
 from __future__ import annotations
@@ -152,10 +154,11 @@ class PreparedXas:
 
 
 class SoughtXas:
-    """A thread that searches the binlog for the XA PREPARE of the transactions that `tail` seeks, newest file first.
+    """A thread that searches the binlog for the XA PREPARE of the XA transactions that a new job has missed.
 
-    `before` are all transactions before the job's beginning: only these are searched. The tail has a transaction as
-    soon as it is found. The tail wakes when the search is done.
+    The newest file is searched first. `tail` says which transactions are sought, and receives each one as soon as it is
+    found. `before` is the GTID set at the job's beginning: only transactions in it are searched. The tail is woken when
+    the search ends.
     """
 
     def __init__(self, settings: Settings, tail: Tail, before: GtidSet) -> None:

@@ -75,9 +75,10 @@ class NextContext:
         self.warned.append(Warned(text, signal))
 
     def give_up_row(self, signal: str, table: TableId, first: str, last: str, error: str) -> None:
-        """Warn that the row with key `last` is given up, and report its key.
+        """Warn that a row of the table cannot be read or sent, and notify the user that the row is in quarantine.
 
-        `first` and `last` are keys for people, as in `notifications.key_range`.
+        `last` is the row's key, as text. `first` is the key before it, or equals `last` if the key before is not known:
+        the notification names the keys from `first`, excluded, to `last`. `error` is the reason.
         """
         reason = shorten(error, REASON)
         self.warn(f"{table}: the row with key {last} is given up: {reason}", signal)

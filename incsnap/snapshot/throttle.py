@@ -69,12 +69,15 @@ NOT_THROTTLED = Throttle()
 
 
 class ThrottleLimits:
-    """The limits in force during one call of the engine. It is mutable; `throttle` is its result.
+    """The limits on reading that are in force during one call of the engine.
 
-    `bounds` has the limits by name: those of signals, and those of the settings if no signal has set another.
+    The object changes during the call. Afterwards its property `throttle` is saved in the next context.
 
-    Rows per second are limited for all tables together. A chunk counts with the rows that it was planned for. If it has
-    fewer rows, and no condition has hidden the others, the time of the missing rows is given back.
+    `bounds` has the limit of each name: the one that a signal has set, otherwise the one of the settings.
+
+    The limit of rows per second holds for all tables together. A planned chunk uses up the time of as many rows as it
+    was planned for. If the chunk then has fewer rows, the time of the missing rows is given back. No time is given back
+    if the snapshot has a condition, because the server has also read the rows that the condition hides.
     """
 
     def __init__(self, throttle: Throttle, configured: Mapping[str, int]) -> None:
@@ -108,7 +111,10 @@ class ThrottleLimits:
         return now_ms >= self._next_ms
 
     def chunk_rows(self, rows: int) -> int:
-        """Return `rows`, but at most the rows of one second, so that the limit holds from second to second."""
+        """Return the size of a chunk that should have `rows` rows: at most as many as the limit allows in one second.
+
+        So the limit holds from second to second.
+        """
         return min(rows, self.bounds[ROWS].most) if ROWS in self.bounds else rows
 
     def planned(self, rows: int, now_ms: int) -> None:

@@ -17,10 +17,11 @@ from pathlib import Path
 
 
 def listening(folder: Path, name: str) -> socket.socket:
-    """Return a socket `name` in the folder, which comes from `short_folder`.
+    """Return a listening Unix socket `name` in a folder that `short_folder` has made. The socket marks the folder as in
+    use.
 
-    The socket is bound under another name and renamed once it listens. Other jobs remove a folder whose socket does not
-    listen.
+    Other jobs remove a folder whose socket does not listen. So the socket is bound under another name, and renamed when
+    it listens.
     """
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(str(folder / "new"))

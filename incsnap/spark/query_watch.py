@@ -64,7 +64,7 @@ def end_with(query: StreamingQuery, watch: Watch, stack: ExitStack) -> None:
 
 
 def call_at_end(query: StreamingQuery, end: Callable[[], None]) -> None:
-    """Call `end` in a thread of its own when the query has ended, for whatever reason."""
+    """Call `end` once the query has ended, whether it stopped or failed. A thread of its own waits for that."""
 
     def wait() -> None:
         # PySpark raises AttributeError for a context that was stopped.
@@ -76,9 +76,11 @@ def call_at_end(query: StreamingQuery, end: Callable[[], None]) -> None:
 
 
 def begin_watch(settings: Settings, root: str, explained: Sequence[Explained], stack: ExitStack) -> Watch:
-    """Return a watch, and start the server of its port.
+    """Return a watch, which writes a job's status file, and start the job's page and metrics at `incsnap.metrics.port`.
 
-    `stack` closes both, and tells the watch of the error that ends its block. Arguments and errors: see `watching`.
+    `root`: the job's folder in the checkpoint. `explained`: the settings as the page shows them. Closing `stack` ends
+    both; the status file then says that the job stopped, or which error ended the block of `stack`. Raise ConfigError
+    if the port is taken.
     """
     every = 1.0 if is_local(settings.checkpoint_location) else _FAR_SECONDS
     watch = Watch(settings.topic_prefix, Files(root), _sums_of(root, 0.0 if every <= 1.0 else every), every)

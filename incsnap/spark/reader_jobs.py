@@ -68,7 +68,12 @@ class ReaderPool:
 
 
 class ReaderJobs:
-    """The readers of one query. Call `close` when the query has ended."""
+    """The driver's server for chunk reading: it takes the planner's orders to read chunks, and runs Spark jobs that
+    read them.
+
+    There is one object per query, and as many chunks are read at once as `readers` says. Call `close` when the query
+    has ended.
+    """
 
     def __init__(
         self,

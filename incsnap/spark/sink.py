@@ -111,7 +111,7 @@ class KafkaWriter(DataSourceStreamArrowWriter):
 
 
 class KafkaSink(DataSource):
-    """The data source of the sink.
+    """Spark's data source `incsnap-kafka`, which can only be written to.
 
     Use it as `df.writeStream.format("incsnap-kafka").option(OPTION, ...)`, with `SinkOptions` as JSON. The DataFrame
     `df` has the columns of `blocks.SCHEMA` and comes from `repartitionById(buckets, col("bucket"))`.

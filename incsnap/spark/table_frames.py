@@ -103,7 +103,9 @@ class TableFrame(DataSourceReader):
 
 
 def present_shape(connection: Connection[Any], table: TableId, settings: Settings) -> TableShape | None:
-    """Return the table's columns as they are now, as DataFrames need them; None if there is no such table."""
+    """Return the table's columns as the server has them now, with the types that DataFrames need; None if there is no
+    such table.
+    """
     shape = shape_of(connection, table)
     if shape is not None and settings.columns.needs_definitions:
         return shape_with_defaults(connection, shape, definitions=True)

@@ -1,6 +1,8 @@
 """The rows of the job's one shuffle: each Spark row is a block of many records, or an order to the sink of one bucket.
 
-The functions of this module make such rows, and read their blocks.
+A bucket is one part of all records, chosen by their key; one sink task sends a bucket's records of a batch. The
+functions of this module make block rows, and read blocks. A block of many tables has its records table by table. A
+*run* is the stretch of a block's records that belong to one table and topic.
 
     kind      block                                                         made with
     events    Arrow IPC stream of `envelope.records.RECORDS`, one table     `events`
@@ -64,15 +66,16 @@ class ReleaseOrder:
 
 
 def events(batch: int, bucket: int, order: int, topic: str, table: str, records: pa.RecordBatch) -> BlockRow:
-    """Return a block of change records of one table, in binlog order.
+    """Return the block row of change records of one table, which are in binlog order.
 
-    The table "" is that of control records (`control`).
+    `order` places the row among those of its bucket. `topic` and `table` are those of the records; `table` is "" for
+    records of no table (`control`).
     """
     return batch, bucket, order, EVENTS, topic, table, encode(records)
 
 
 class Run(NamedTuple):
-    """Records of one table that stand next to each other in a block."""
+    """A stretch of a block: records of one table and topic that follow each other."""
 
     topic: str
     table: str  #: as `str(TableId)`; "" for records of no table
@@ -86,14 +89,17 @@ def tables(batch: int, bucket: int, order: int, runs: Sequence[Run], records: pa
 
 
 def runs_of(kind: str, topic: str, table: str, records: pa.RecordBatch) -> list[Run]:
-    """Return the runs of the records of a block, in order. `kind`, `topic` and `table`: of the block's row."""
+    """Return the runs of a block's records, in order: one for a block of one table, one per table for a block of many.
+
+    `kind`, `topic` and `table` are columns of the block's row.
+    """
     if kind == EVENTS:
         return [Run(topic, table, len(records))]
     return [Run(*run) for run in json.loads(records.schema.metadata[_RUNS])]
 
 
 def by_run(records: pa.RecordBatch, runs: Sequence[Run]) -> Iterator[tuple[Run, pa.RecordBatch]]:
-    """Yield pairs: each run, and the part of `records` that belongs to the run."""
+    """Yield for each run the pair (run, the records of the run)."""
     begin = 0
     for run in runs:
         yield run, records.slice(begin, run.records)
@@ -155,7 +161,10 @@ def decode(block: Any) -> list[pa.RecordBatch]:
 
 
 def kept(runs: Sequence[Run], records: pa.RecordBatch, keep: Any) -> tuple[list[Run], pa.RecordBatch]:
-    """Return the records for which `keep` is true, and their runs. `keep` is an array of NumPy."""
+    """Return the records for which the NumPy mask `keep` is true, and the runs of these records.
+
+    A run that keeps no record is left out.
+    """
     before = np.append(0, np.cumsum(keep))
     borders = np.cumsum([0, *(run.records for run in runs)])
     counts = np.diff(before[borders]).tolist()

@@ -31,7 +31,7 @@ from incsnap.tasks.own_topics import PartitionsOf, by_topic
 
 
 class ChangeBlock(NamedTuple):
-    """Encoded changes, or notifications."""
+    """A block of change records or of notifications, still encoded. `decoded` gives its records."""
 
     kind: str  #: `blocks.EVENTS` or `blocks.TABLES`
     topic: str  #: "" for many tables
@@ -39,7 +39,9 @@ class ChangeBlock(NamedTuple):
     records: pa.Buffer  #: as `blocks.encode` wrote them
 
     def decoded(self) -> Iterator[tuple[list[blocks.Run], pa.RecordBatch]]:
-        """Yield the records, with their runs."""
+        """Yield the block's records batch by batch, each with the runs (`blocks.Run`) that say which records are of
+        which table.
+        """
         for records in blocks.decode(self.records):
             yield blocks.runs_of(self.kind, self.topic, self.table, records), records
 
@@ -59,9 +61,11 @@ class BucketBatch:
     place: str = ""  #: the batch's beginning and end, for the control record
 
     def keys_of(self, tables: Iterable[str]) -> dict[str, pa.Array]:
-        """Return for each table the identities of all its events in this batch and bucket.
+        """Return for each of the tables the identities of all rows that its events in this batch and bucket have
+        changed.
 
-        Inserts and deletes have one identity each, updates the one before and the one after the change.
+        An identity tells a row from all other rows of its table. Inserts and deletes have one identity each. An update
+        has two: the row's identity before the change, and after it.
         """
         keys: dict[str, list[pa.Array]] = {table: [] for table in tables}
         for block in self.changes if keys else ():
@@ -170,10 +174,10 @@ class Delivery:
 
 
 def sent(runs: Sequence[blocks.Run], records: pa.RecordBatch) -> tuple[Sequence[blocks.Run], pa.RecordBatch]:
-    """Return the records without those that a transform drops, and their runs.
+    """Return the records that are sent to Kafka, and their runs: all records except those that a transform has dropped.
 
-    The source task has marked such a record with partition -1: it is not sent, but its key still overtakes rows of
-    windows.
+    A source task marks a dropped record with partition -1. Such a record is not sent, but it still counts as an event
+    of its row: an older row of a window with this key is discarded (`BucketBatch.keys_of`).
     """
     goes = records.column("partition").to_numpy() >= 0
     return (runs, records) if goes.all() else blocks.kept(runs, records, goes)

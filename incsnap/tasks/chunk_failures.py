@@ -19,7 +19,9 @@ log = logging.getLogger(__name__)
 
 
 class ChunkRefused(Exception):
-    """An error: the chunk cannot be read as it was ordered. `kind`: one of `snapshot.failures`."""
+    """An error: the chunk cannot be read as the planner ordered. `kind` is one of the kinds in `snapshot.failures`, and
+    decides whether the planner orders the chunk again, halves it, or gives it up.
+    """
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)

@@ -30,7 +30,10 @@ from incsnap.tasks.slice_records import change_blocks
 
 @dataclass(eq=False)
 class FramePart(InputPartition):
-    """The work of one task."""
+    """The input of one task of a DataFrame of changes: slices of the binlog to decode, and rows that need no decoding.
+
+    The task decodes the slices, discards overtaken rows of windows, and returns rows of the DataFrame.
+    """
 
     batch: int  #: number of the batch
     digest: str  #: of the batch's end, as Spark's log has it

@@ -94,10 +94,11 @@ class LeftOut:
         return Outgoing(*kept(outgoing.runs, numbered, keep), outgoing.window)
 
     def learn(self, error: RecordsTooLarge) -> None:
-        """Decide which of the records that Kafka refused the next attempt leaves out, and begin this attempt.
+        """Decide, after Kafka has refused records for their size, which of them the next attempt to send the bucket
+        leaves out.
 
-        If no record is too large by itself, the next attempt sends smaller batches. Raise SinkRefused if they are small
-        already.
+        The numbering of records then starts again, for the next attempt. If no record is too large by itself, the next
+        attempt sends the same records in smaller batches. Raise SinkRefused if the batches are small already.
         """
         before, is_sent_smaller = len(self._reasons), False
         for record in error.records:
@@ -145,7 +146,7 @@ class LeftOut:
                          len(self._records) - _NAMED, bucket, batch)  # fmt: skip
 
     def counted(self, counts: BucketCounts) -> BucketCounts:
-        """Return `counts` without the records that are left out."""
+        """Return the bucket's counts of sent events and rows, `counts`, reduced by the records that were left out."""
         rows = sum(bool(record.window) for record in self._records)
         changes = sum(not record.window and bool(record.table) for record in self._records)
         return replace(counts, events=counts.events - changes, reads=counts.reads - rows)

@@ -62,9 +62,11 @@ def number(counted: Sequence[Counted], begun: OpenCounts | None) -> list[Transac
 
 
 def totals(counted: Sequence[Counted], begun: OpenCounts | None) -> list[tuple[int, str, int]]:
-    """Return (transaction, table, records with a value) for each transaction and table, earlier batches included.
+    """Return how many records each transaction has for each table, as (transaction, table, records).
 
-    A transaction is its index in the slice. Sorted by transaction, then by table's name. `begun`: as in `number`.
+    A transaction is its index in the slice. Tombstones do not count. The records of earlier batches count too: `begun`
+    has them for the slice's first transaction, and is None if that transaction begins in this slice. The result is
+    sorted by transaction, then by the table's name.
     """
     before = dict(begun.tables) if begun is not None else {}
     tables = sorted({each.table for each in counted} | set(before))

@@ -23,7 +23,7 @@ from incsnap.tasks.transaction_metadata import Border
 
 @dataclass(eq=False)
 class BatchPart(InputPartition):
-    """A part of a batch: the work of one source task."""
+    """The input of one source task in one batch. Its subclasses say what the task does."""
 
     digest = ""  #: Digest of the batch's end.
     place = ""  #: The batch's beginning and end, as the control record has them.
@@ -34,7 +34,7 @@ class BatchPart(InputPartition):
 
 @dataclass(eq=False)
 class SlicePart(BatchPart):
-    """A part whose task decodes a slice of the binlog."""
+    """The input of a task that decodes a slice of the binlog and encodes its records."""
 
     order: int  #: number of the slice among the batch's slices
     where: Slice | SliceFile  #: the slice, or the file that it is in

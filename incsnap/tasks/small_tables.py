@@ -71,9 +71,10 @@ def small_table(
     sources: EventSources,
     defaults: Mapping[TableId, Defaults],
 ) -> SmallTable | None:
-    """Return the table with the places of its values; None if the table has to be encoded alone.
+    """Return the table as a SmallTable, if it is small enough to be encoded together with other tables; otherwise None.
 
-    Raise what `format_of` raises.
+    The function finds where each value lies in the row images, and does not decode the values yet. Raise
+    UnsupportedType if a column's type has no format. Errors of the schema registry pass through.
     """
     if len(rows.events) > _MOST_IMAGES or (size := int(rows.sizes.sum())) > _MOST_BYTES:
         return None
@@ -134,9 +135,12 @@ class EncodedTables:
     def blocks(
         self, sources: EventSources, orders: Sequence[TransactionOrder] | None, layout: TopicLayout, now_us: int
     ) -> Iterator[tuple[int, str, tuple[Run, ...], Any]]:
-        """Yield (bucket, "", runs, records) for every bucket that has records, each table in binlog order.
+        """Yield a block of records for each bucket that has any: (bucket, "", runs, records), as `blocks.tables` takes
+        them.
 
-        `orders`: numbers of the records, for each element of `counted`; None if transactions are not counted.
+        The "" stands for the topic, because a block of many tables has none of its own. The records of each table are
+        in binlog order. `orders` has the records' numbers in their transactions, for each element of `counted`; None if
+        transactions are not counted.
         """
         order = None
         if orders is not None:

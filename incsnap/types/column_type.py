@@ -1,7 +1,9 @@
 """The entry to MySQL's types: `describe` returns the `ColumnType` of a column, which answers every question about it.
 
 Each family of types has a file of its own, in which a type is one entry (`definition`). A new family is one more line
-in `_TYPES`. Values of a type meet in its canonical column, one Arrow array:
+in `_TYPES`. All values of a column become one Arrow array first, its *canonical column*: the same array, whether the
+values come from row images of the binlog or from a SELECT. All outputs are made from that array. How an output shows
+values depends on the *modes*: settings such as `decimal.handling.mode` and `time.precision.mode`.
 
     row images   ---decode---->                      ---encode, connect---> JSON, Avro
                                 canonical column
@@ -50,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnType(TypeDefinition):
-    """The type of one column: its definition, and how its values are written under the modes."""
+    """The type of one column of a table: how its values are decoded, and how records and DataFrames show them."""
 
     column: Column  #: with name and parameters
     table: TableId  #: for messages
@@ -85,10 +87,11 @@ class ColumnType(TypeDefinition):
         return refused if present is None else refused & present
 
     def connect(self, array: Array, modes: Modes) -> Array:
-        """Return the Connect values of a canonical column (see `connect_values`), null for null.
+        """Return the column's values as Kafka Connect has them under the modes, for Avro; a null stays null.
 
-        A value that the modes cannot express becomes null; `Modes.converting` chooses whether a warning is logged.
-        Raise ValueRefused for such a value if the column is NOT NULL, or if `Modes.converting` is fail.
+        `array` is a canonical column. A value that the modes cannot express becomes null, with a warning if
+        `Modes.converting` is warn. Raise ValueRefused for such a value if the column is NOT NULL, or if
+        `Modes.converting` is fail.
         """
         return self.connect_values(self._expressible(array, modes), modes)
 

@@ -63,10 +63,11 @@ def for_regex(tree: Node) -> str:
 
 
 def for_re2(tree: Node, *, last: bool = True) -> str:
-    """Return the expression in RE2's syntax, valid for full matches only.
+    """Return the expression in RE2's syntax, for a match with the whole text only (`fullmatch`).
 
-    With `last` nothing follows this part, so each kind of end that it contains means the end of the text. Raise
-    NotLinearError if RE2 cannot match the expression.
+    `last` says that no further part of the expression follows `tree`. An anchor such as `$`, which Java also matches
+    before a final line break, can then be written as the end of the text. Raise NotLinearError if RE2 cannot match the
+    expression in linear time.
     """
     match tree:
         case Characters(members):

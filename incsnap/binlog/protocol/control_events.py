@@ -59,14 +59,16 @@ def gtid_text(source: Source, number: int) -> str:
 
 
 def read_tagged_gtid(body: bytes) -> tuple[Source, int, int]:
-    """Read an event 0x2A (GTID_TAGGED): return the transaction's source, its number there, and its original commit
-    time.
+    """Read an event 0x2A (GTID_TAGGED): return the GTID's source (uuid and tag), the GTID's number, and the time of the
+    commit on the server that made the transaction.
 
-    The time is in µs since 1970; 0: unknown. Raise BinlogError for an unknown format, or if uuid or number is missing.
-    The format is that of MySQL's serialization library (libs/mysql/serialization/readme.md): version, size, the last
-    field that must be known, then pairs of field number and value in rising order. Fields: 0 flags, 1 uuid (16
-    numbers), 2 number, 3 tag, 4 and 5 logical clock, 6 immediate timestamp, 7 original timestamp. Field 7 is left out
-    if it equals field 6.
+    The time is in µs since 1970, or 0 if it is unknown. Raise BinlogError for an unknown format, or if uuid or number
+    is missing.
+
+    The body has the format of MySQL's serialization library (libs/mysql/serialization/readme.md). It begins with format
+    version, size, and the number of the last field that a reader must know. Pairs of field number and value follow, in
+    rising order. Fields: 0 flags, 1 uuid (16 numbers), 2 number, 3 tag, 4 and 5 logical clock, 6 commit time on this
+    server, 7 commit time on the first server. Field 7 is left out if it equals field 6.
     """
     version, at = _variable(body, 0)
     if version != 1:
@@ -149,9 +151,10 @@ def has_checksum(event: bytes) -> bool:
 
 
 def read_heartbeat(body: bytes) -> tuple[str, int]:
-    """Read an event 0x29 (HEARTBEAT_V2): return file and position.
+    """Read an event 0x29 (HEARTBEAT_V2): return the binlog file and the position that the server has reached.
 
-    The fields of the body are: 1 file, 2 position (64 bits, length-encoded). A field and the end mark may be missing.
+    The body's fields are: 1 file, 2 position (64 bits, length-encoded). A missing file is returned as "", a missing
+    position as 0. The mark at the end of the fields may be missing too.
     """
     fields, _ = _fields(body + b"\0")
     return fields.get(1, b"").decode("utf-8", "replace"), length_encoded(fields.get(2, b"\0"), 0)[0]

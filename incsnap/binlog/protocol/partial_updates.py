@@ -34,10 +34,13 @@ class Patch:
 def whole_update(
     body: bytes, images_at: int, layout: ImageLayout, documents: Sequence[int]
 ) -> tuple[bytes, list[Patch]]:
-    """Return the event's body as that of an ordinary update, and the patches to apply to its decoded values.
+    """Return the event as an ordinary UPDATE event without differences, and the JSON changes that were taken out of the
+    event.
 
-    Row images begin at byte `images_at`. `documents` are the indexes of the JSON columns. The new body has an empty
-    document for each patch. Raise BinlogError if the event is damaged.
+    `body` is the event's body, and its row images begin at byte `images_at`. `documents` are the indexes of the table's
+    JSON columns. In the returned body, a JSON value of which the event has only differences has length 0. A Patch for
+    each such value has the document before the update and the differences. Apply the patches after the body is decoded.
+    Raise BinlogError if the event is damaged.
     """
     reader = ByteReader(body, "it")
     reader.skip(images_at)

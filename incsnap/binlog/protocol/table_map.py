@@ -137,10 +137,13 @@ def _described(column: Column) -> str:
 
 
 def table_maps(charsets: Mapping[int, str]) -> Callable[[bytes], TableMap]:
-    """Return a function that returns the map of a body, given without the table id. It caches the last 10,000 maps.
+    """Return a function that parses the body of a table map event, given without its table id, and caches the last
+    10,000 results.
 
-    The same map stands before the rows of every statement, and parsing it costs as much as decoding a hundred rows. The
-    table id changes whenever the server opens the table again. Equal bytes give the same object.
+    `charsets` maps a collation's number to the name of its character set. The cache saves much: the same table map
+    comes before the rows of every statement, and parsing one costs as much as decoding a hundred rows. The table id is
+    left out of the cache's key, because the server gives a new id whenever it opens the table again. Equal bytes give
+    the same object. The returned function raises BinlogError for a damaged event.
     """
     return lru_cache(maxsize=10_000)(lambda described: parse_table_map(bytes(TABLE_ID_BYTES) + described, charsets))
 

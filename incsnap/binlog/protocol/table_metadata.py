@@ -33,10 +33,13 @@ class TableMetadata:
     geometries: dict[int, int] = field(default_factory=dict)  #: column -> index in `spatial.GEOMETRIES`
 
     def column(self, index: int, *, nullable: bool, charsets: Mapping[int, str]) -> Column:
-        """Return the column number `index` as the event describes it. `charsets`: collation number -> character set.
+        """Return column number `index` as this metadata describes it.
 
-        information_schema describes columns too, and both descriptions must give equal Columns. So what the binlog does
-        not have (a CHAR's length in characters) is 0 here.
+        `nullable`: whether the column may be NULL. `charsets` maps a collation's number to the name of its character
+        set.
+
+        information_schema describes columns too, and both descriptions must give equal Column objects. So a property
+        that the binlog lacks, such as the length of a CHAR in characters, is 0 here.
         """
         code, meta = self.wire[index].type_code, self.wire[index].meta
         charset, collation = "", self.collations.get(index)

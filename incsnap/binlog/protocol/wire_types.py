@@ -99,7 +99,11 @@ def _read_meta(code: int, meta: ByteReader) -> WireColumn:
 
 
 def string_type(code: int, meta: int, *, binary: bool) -> str:
-    """Return the name of a type of `CHARACTER`."""
+    """Return MySQL's name of a character or byte-string type, for example "varchar" or "longblob".
+
+    `code` is a type number in `CHARACTER`, and `meta` its metadata in the table map. `binary` is True for the character
+    set `binary`: the name is then "varbinary" in place of "varchar", "blob" in place of "text".
+    """
     if code == BLOB:
         return _BLOB_SIZES.get(meta, "") + ("blob" if binary else "text")
     if code == STRING:
@@ -119,9 +123,10 @@ def _string_meta(first: int, second: int) -> WireColumn:
 
 
 def literals(raw: tuple[bytes, ...], charset: str) -> tuple[str, ...]:
-    """Return the literals of an ENUM or SET.
+    """Return the literals of an ENUM or SET as text. `raw` has their bytes in the character set `charset`.
 
-    If the character set is unknown, each byte becomes a character: decoding the table's rows will refuse the column.
+    If the character set is unknown, each byte becomes one character. Such text is never used: decoding refuses the
+    column.
     """
     if charset in CHARSETS | {BINARY}:
         return tuple(literal_text(literal, charset) for literal in raw)

@@ -58,9 +58,11 @@ class Launch:
     zygote: Zygote | None = None  #: the process that forks Spark's Python processes; None on a cluster too
 
     def session(self) -> SparkSession:
-        """Wait for the JVM, or start it, and return the session. Call this once.
+        """Return the Spark session, after waiting for the JVM that boots already, or after starting one. Call this
+        once.
 
-        Raise SparkDidNotStart, or JvmDidNotStart if a JVM that boots already ends before it listens.
+        Raise SparkDidNotStart if there is no session, and JvmDidNotStart if the JVM that boots already has ended or
+        does not listen in time.
         """
         try:
             with self.gateway.offered() if self.gateway else contextlib.nullcontext():

@@ -67,7 +67,10 @@ def _date_and_clock(text: Bytes, seconds: Ints) -> None:
 
 
 def write_digits(text: Bytes, start: int, number: Ints, count: int) -> None:
-    """Write `count` decimal digits of each number to the columns of `text` from `start` on."""
+    """Write the last `count` decimal digits of each number into a matrix of characters, with leading zeros.
+
+    Row i of `text` belongs to `number[i]`. The digits go to the columns from `start` on.
+    """
     for place in range(start + count - 1, start - 1, -1):
         following = number // 10
         text[:, place] = number - following * 10 + ord("0")
