@@ -14,6 +14,7 @@ from typing import Any
 
 import pymysql
 
+from incsnap.binlog.log_files import before_file, log_files
 from incsnap.binlog.prepared import NotPrepared, PreparedTransactions
 from incsnap.binlog.protocol.dump_connection import open_stream, translated
 from incsnap.binlog.protocol.frames import blocks_until
@@ -27,8 +28,6 @@ from incsnap.tables import TableId
 
 _log = logging.getLogger(__name__)
 
-#: Bytes of an encrypted file's header. SHOW BINARY LOGS counts them; positions of events do not.
-_HEADER_BYTES = 512
 #: Seconds between two heartbeats. They show how far the server is while it skips transactions.
 _HEARTBEAT_SECONDS = 1.0
 
@@ -76,15 +75,11 @@ class PreparedSearch:
             with closing(self.connect()) as connection, connection.cursor() as cursor:
                 cursor.execute("SELECT @@GLOBAL.gtid_executed")
                 executed = GtidSet.parse(str(cursor.fetchone()[0]))
-                cursor.execute("SHOW BINARY LOGS")
-                files = [
-                    (str(row[0]), int(row[1]) - _HEADER_BYTES * (row[2:3] == ("Yes",))) for row in cursor.fetchall()
-                ]
+                files = log_files(cursor)
                 following = before
                 while files and left:
                     file, end = files.pop()
-                    cursor.execute("SHOW BINLOG EVENTS IN %s LIMIT 3", (file,))
-                    passed = next(GtidSet.parse(str(row[5])) for row in cursor.fetchall() if row[2] == "Previous_gtids")
+                    passed = before_file(cursor, file)
                     inside = before - (before - following) - passed
                     following = passed
                     if inside:

@@ -67,11 +67,13 @@ class StartPlace(Frozen):
     gtid_set: str | None = of("incsnap.start.gtid.set")  #: begin after these transactions; None: not given
     file: str = of("incsnap.start.binlog.file")  #: begin in this binlog file; "": not given
     position: int = of("incsnap.start.binlog.position")  #: byte in `file`
+    #: begin with what was committed at this time or later, in µs since 1970; 0: with the oldest binlog; None: not given
+    time_us: int | None = of("incsnap.start.at")
 
     @property
     def is_given(self) -> bool:
         """Whether the settings name a place."""
-        return self.gtid_set is not None or bool(self.file)
+        return self.gtid_set is not None or bool(self.file) or self.time_us is not None
 
 
 class TopicGroup(Frozen):

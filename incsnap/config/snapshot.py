@@ -16,8 +16,11 @@ _MODE = "snapshot.mode"
 _OVERRIDES = "snapshot.select.statement.overrides"
 _REPLICAS = "incsnap.snapshot.throttle.replicas"
 _GTIDS, _FILE, _POSITION = "incsnap.start.gtid.set", "incsnap.start.binlog.file", "incsnap.start.binlog.position"
+_AT = "incsnap.start.at"
 #: Debezium's old names of modes, with the present names.
-_OLD_NAMES = {"schema_only": "no_data", "never": "no_data", "schema_only_recovery": "recovery"}
+_OLD_NAMES = {"schema_only": "no_data", "schema_only_recovery": "recovery"}
+#: Debezium's mode of a job that reads no rows and begins with the oldest binlog.
+_NEVER = "never"
 _BASED = "configuration_based"
 _PARTS = f"{_MODE}.configuration.based."
 _DATA, _STREAM = f"{_PARTS}snapshot.data", f"{_PARTS}start.stream"
@@ -51,6 +54,12 @@ def _mode(reader: SettingsReader) -> str:
     if given in _OLD_NAMES:
         reader.warnings.append(f"{_MODE}={given} is an old name of {_OLD_NAMES[given]}")
         given = _OLD_NAMES[given]
+    elif given == _NEVER:
+        reader.warnings.append(
+            f"{_MODE}=never is an old mode: a new job begins with the oldest binlog and reads no rows, as with"
+            f" {_MODE}=no_data and {_AT}=earliest"
+        )
+        given = "no_data"
     elif given not in SNAPSHOT_MODES:
         reader.problem(_MODE, f"one of: {', '.join(SNAPSHOT_MODES)}")
         return SNAPSHOT_MODES[0]
@@ -119,10 +128,13 @@ def _conditions(reader: SettingsReader) -> dict[str, str]:
 
 def start_place(reader: SettingsReader) -> StartPlace:
     """Return where in the binlog a new job begins. Add problems to `reader`."""
-    if reader.given(_GTIDS) and reader.given(_FILE):
-        reader.problems.append(f"{_FILE}: set either {_GTIDS} or {_FILE}, not both; the GTID set is safer")
+    if len(places := [name for name in (_GTIDS, _FILE, _AT) if reader.given(name)]) > 1:
+        safest = "; the GTID set is safer" if _GTIDS in places else ""
+        reader.problems.append(f"{places[-1]}: set only one of {' and '.join(places)}{safest}")
     if reader.given(_POSITION) and not reader.given(_FILE):
         reader.problems.append(f"{_POSITION}: has no effect without {_FILE}")
+    if not places and reader[_MODE].lower() == _NEVER:
+        return StartPlace(time_us=0)
     # A reference to an empty value is a GTID set without transactions: the job begins with the server's first one.
     is_empty = reader.given(_GTIDS) and not reader.text(_GTIDS)
     return StartPlace.read(reader, **({"gtid_set": ""} if is_empty else {}))

@@ -167,8 +167,11 @@ def _purged(connection: Connection[Any], offset_gtids: GtidSet | None, *, begins
 
 
 def _start_place(connection: Connection[Any], settings: Settings) -> Iterable[Finding]:
-    """Yield a finding if the job cannot begin at the place that the settings name."""
-    if not settings.start.is_given:
+    """Yield a finding if the job cannot begin at the place that the settings name.
+
+    A time is not checked here: its place in the binlog is found when the job starts.
+    """
+    if not settings.start.is_given or settings.start.time_us:
         return
     try:
         start_gtids(connection, settings.start)

@@ -34,7 +34,12 @@ _READ_TABLES = "Name a later place; or begin without one, with snapshot.mode=ini
 
 
 def start_gtids(connection: Connection[Any], place: StartPlace) -> GtidSet:
-    """Return the transactions before the place. Raise ConfigError if the place is refused."""
+    """Return the transactions before the place, which is no time. Raise ConfigError if the place is refused.
+
+    The place `earliest` is allowed too. `binlog.time_search` finds the place of a time.
+    """
+    if place.time_us == 0:
+        return watermarks.purged(connection)
     if place.gtid_set is not None:
         before, name = GtidSet.parse(place.gtid_set), _GTIDS
     else:

@@ -29,12 +29,14 @@ from uuid import uuid4
 from pymysql.connections import Connection
 
 from incsnap.binlog.tail import Tail
+from incsnap.binlog.time_search import gtids_before
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import KeptOffsets
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.events import StreamPosition, server_of
+from incsnap.gtid import GtidSet
 from incsnap.monitoring.log_format import about
 from incsnap.monitoring.planner_report import Planned, Reporter
 from incsnap.monitoring.snapshot_view import limits_of, waits_for
@@ -267,6 +269,15 @@ class Planner:
         return self._definitions.of_batch(end.definitions, {each.table for each in unnamed})
 
 
+def _start_place(settings: Settings, connection: Connection[Any]) -> GtidSet | None:
+    """Return the transactions before the place that the settings name; None if they name none."""
+    if not settings.start.is_given:
+        return None
+    if settings.start.time_us:
+        return gtids_before(partial(dial, settings.mysql), settings.mysql.server_id, settings.start.time_us)
+    return start_gtids(connection, settings.start)
+
+
 def first_position(settings: Settings, buckets: int, files: Files | None = None) -> Offset:
     """Return the first offset of a new job: behind all that the server has executed now, or at the place in the
     settings.
@@ -279,7 +290,7 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
     if settings.snapshot.mode == "recovery":
         raise ConfigError(NO_RECOVERY.problem, NO_RECOVERY.repair)
     with closing(connect(settings.mysql)) as connection:
-        place = start_gtids(connection, settings.start) if settings.start.is_given else None
+        place = _start_place(settings, connection)
         executed, sought = first_place(connection, place)
         layout = layouts_of(settings).first(buckets, tables(connection, settings.tables))
         # No file and position: the binlog's end may lie behind transactions that are not executed yet and that the

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from incsnap.binlog.time_search import gtids_before
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.mysql.preflight import findings
 from incsnap.mysql.session import connect as connect_by
+from incsnap.mysql.session import dial
 from incsnap.mysql.start_place import start_gtids
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
@@ -58,6 +62,10 @@ class Server:
         """Position and type of each."""
         return [(int(row[1]), str(row[2])) for row in self.run(f"SHOW BINLOG EVENTS IN '{file}'")]
 
+    def now_us(self) -> int:
+        """The server's time, in a pause between two transactions."""
+        return int(float(self.run("DO SLEEP(0.02)", "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]) * 1_000_000)
+
     def close(self) -> None:
         self._connection.close()
 
@@ -70,9 +78,10 @@ def server(own_mysql: MySqlAddress) -> Iterator[Server]:
 
 @pytest.fixture
 def settings(own_mysql: MySqlAddress, kafka_address: str, topic_prefix: str) -> Callable[..., Settings]:
-    def make(**more: str) -> Settings:
+    def make(others: Mapping[str, str] | None = None, **more: str) -> Settings:
         places = {f"incsnap.start.{name.replace('__', '.')}": value for name, value in more.items()}
-        return settings_of(own_mysql, kafka_address, topic_prefix, "shop", include__schema__changes="false", **places)
+        places |= {"include.schema.changes": "false", **(others or {})}
+        return settings_of(own_mysql, kafka_address, topic_prefix, "shop", **places)
 
     return make
 
@@ -107,6 +116,63 @@ def test_a_job_sends_all_that_follows_a_gtid_set(server: Server, begun: Any) -> 
     server.insert(4)
 
     assert ids(job, 3) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("setting", [{"incsnap.start.at": "earliest"}, {"snapshot.mode": "never"}], ids=str)
+def test_a_job_sends_all_that_the_binlog_has_from_its_beginning(
+    server: Server, settings: Any, tmp_path: Path, setting: dict[str, str]
+) -> None:
+    server.insert(1)
+    server.run("FLUSH BINARY LOGS")
+    oldest, _ = server.end()
+    server.run(f"PURGE BINARY LOGS TO '{oldest}'")
+    server.insert(2, 3)
+
+    with planned_jobs(partial(settings, setting), tmp_path, one_checkpoint=True) as begin:
+        assert ids(begin(), 2) == [2, 3]
+
+
+def test_a_job_sends_all_that_was_committed_at_a_time_or_later(server: Server, begun: Any) -> None:
+    server.insert(1)
+    server.run("FLUSH BINARY LOGS")
+    server.insert(2)
+    time = datetime.fromtimestamp(server.now_us() / 1_000_000, UTC).isoformat()
+    server.insert(3)
+    server.run("FLUSH BINARY LOGS")
+    server.insert(4)
+
+    assert ids(begun(at=time), 2) == [3, 4]
+
+
+def test_each_time_of_several_files_has_its_place(server: Server, settings: Any) -> None:
+    expected = []
+    for number in range(8):
+        expected.append((server.now_us(), server.executed()))
+        server.insert(2 * number, 2 * number + 1)
+        if number % 3:
+            server.run("FLUSH BINARY LOGS")
+    expected.append((server.now_us(), server.executed()))
+    connect_ = partial(dial, settings().mysql)
+
+    for time_us, before in expected:
+        assert str(gtids_before(connect_, 4711, time_us)) == before
+
+
+def test_times_whose_transactions_the_server_cannot_surely_send_are_refused(server: Server, settings: Any) -> None:
+    server.insert(1)
+    time_us = server.now_us()
+    server.insert(2)
+    server.run("FLUSH BINARY LOGS")
+    server.run(f"PURGE BINARY LOGS TO '{server.end()[0]}'")
+    connect_ = partial(dial, settings().mysql)
+
+    with pytest.raises(ConfigError, match=r"may be purged$"):
+        gtids_before(connect_, 4711, time_us)
+    server.insert(3)
+    with pytest.raises(ConfigError, match="may be purged; its oldest transaction is of 20"):
+        gtids_before(connect_, 4711, time_us)
+    with pytest.raises(ConfigError, match="in the future of the server"):
+        gtids_before(connect_, 4711, server.now_us() + 60_000_000)
 
 
 def test_a_job_sends_all_that_follows_a_byte_of_a_file(server: Server, begun: Any) -> None:

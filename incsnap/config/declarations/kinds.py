@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 from incsnap.config.patterns import split_list
@@ -106,6 +107,19 @@ def _gtids(text: str) -> str:
         raise ValueError(f"{GTIDS.allowed}: {shorten(error)}") from None
 
 
+def _moment(text: str) -> int:
+    """Return a time in µs since 1970; 0 for `earliest`."""
+    if text.lower() == "earliest":
+        return 0
+    if re.fullmatch(r"\d{12,14}", text):
+        return int(text) * 1000
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError from None
+    return int(_if(moment.tzinfo is not None, moment).timestamp() * 1_000_000)
+
+
 def _operations(text: str) -> frozenset[str]:
     operations = frozenset(split_list(text.lower()))
     return _if(operations == {"none"} or operations <= set("cudt"), operations - {"none"})
@@ -136,6 +150,7 @@ REGEXES = Kind("a list of Java regexes", split_list, ())
 COLUMNS = Kind(REGEXES.allowed, lambda text: tuple(part.replace(r"\,", ",") for part in split_list(text)), ())
 TABLE = Kind("of the form database.table (one table)", _table)
 GTIDS = Kind("a GTID set, as uuid:1-5,uuid:1-9", _gtids)
+MOMENT = Kind("earliest, a time with its zone as 2026-11-20T06:00:00Z, or milliseconds since 1970", _moment)
 OPERATIONS = Kind("none, or a list of c, u, d and t", _operations)
 BROKERS = Kind("host:port[,host:port...]", _brokers, "")
 REPLICAS = Kind(BROKERS.allowed, _replicas, ())

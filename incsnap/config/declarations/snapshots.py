@@ -6,6 +6,7 @@ from incsnap.config.declarations.kinds import (
     BROKERS,
     FLAG,
     GTIDS,
+    MOMENT,
     REGEXES,
     REPLICAS,
     TEXT,
@@ -47,6 +48,10 @@ SNAPSHOTS = (
             "A new job begins in this binlog file. Not with incsnap.start.gtid.set.", "binlog.000012",
             unset="the end of the binlog", see="a-start-from-a-given-place"),
     Setting("incsnap.start.binlog.position", whole(4), "4", "Byte of this file.", "4"),
+    Setting("incsnap.start.at", MOMENT, "",
+            "A new job begins with the first transaction that was committed at this time or later. earliest: with the"
+            " oldest one in the binlog. Not with the other incsnap.start.*.", "2026-11-20T06:00:00Z",
+            unset="the end of the binlog", see="a-start-from-a-given-place"),
     Setting("incremental.snapshot.chunk.size", whole(1, 10_000_000), "",
             "Rows of the first chunk, and of the largest one.", "10000",
             unset="by rows, bytes and time (Debezium: 1024)", see="chunks-and-their-pace"),

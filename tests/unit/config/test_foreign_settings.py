@@ -76,9 +76,7 @@ def test_escapes_in_a_login_are_read_as_java_reads_them(quoted: str, password: s
     assert loaded.settings.kafka.producer["sasl.password"] == password
 
 
-@pytest.mark.parametrize(
-    ("old", "mode"), [("schema_only", "no_data"), ("never", "no_data"), ("schema_only_recovery", "recovery")]
-)
+@pytest.mark.parametrize(("old", "mode"), [("schema_only", "no_data"), ("schema_only_recovery", "recovery")])
 def test_old_names_of_the_snapshot_mode_are_taken_with_a_warning(old: str, mode: str) -> None:
     loaded = loaded_with(snapshot__mode=old)
     assert loaded.settings.snapshot.mode == mode

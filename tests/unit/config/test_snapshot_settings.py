@@ -93,15 +93,32 @@ def test_a_job_begins_now_unless_a_place_is_given() -> None:
 
     by_gtids = settings(incsnap__start__gtid__set=f"{_UUID.upper()}:1-5,\n{_UUID}:7").start
     by_file = settings(incsnap__start__binlog__file="binlog.000003").start
+    by_time = settings(incsnap__start__at="2026-11-20T07:00:00.5+01:00").start
 
     assert (by_gtids.is_given, by_gtids.gtid_set) == (True, f"{_UUID}:1-5:7")
     assert (by_file.is_given, by_file.file, by_file.position) == (True, "binlog.000003", 4)
+    assert (by_time.is_given, by_time.time_us) == (True, 1_795_154_400_500_000)
+    assert settings(incsnap__start__at="1795154400500").start == by_time
+    assert settings(incsnap__start__at="earliest").start.time_us == 0
 
 
-def test_two_places_at_once_are_refused() -> None:
-    text = problem_of({"incsnap.start.gtid.set": f"{_UUID}:1", "incsnap.start.binlog.file": "binlog.000003"})
+@pytest.mark.parametrize("at", ["2026-11-20T07:00:00", "yesterday", "1795154400"])
+def test_a_time_without_a_zone_or_in_seconds_is_refused(at: str) -> None:
+    assert "is not earliest, a time with its zone as" in problem_of({"incsnap.start.at": at})
 
-    assert "incsnap.start.binlog.file: set either" in text
+
+def test_the_mode_never_begins_with_the_oldest_binlog_unless_a_place_is_given() -> None:
+    never = settings(snapshot__mode="never")
+
+    assert (never.snapshot.mode, never.start.time_us) == ("no_data", 0)
+    assert settings(snapshot__mode="never", incsnap__start__binlog__file="binlog.000003").start.time_us is None
+
+
+@pytest.mark.parametrize("other", [{"incsnap.start.binlog.file": "binlog.000003"}, {"incsnap.start.at": "earliest"}])
+def test_two_places_at_once_are_refused(other: dict[str, str]) -> None:
+    text = problem_of({"incsnap.start.gtid.set": f"{_UUID}:1", **other})
+
+    assert f"{next(iter(other))}: set only one of incsnap.start.gtid.set and" in text
 
 
 def test_limits_of_a_throttle_are_those_that_are_given() -> None:
