@@ -12,7 +12,7 @@ from rich.text import Text
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.config.explained import DEFAULT, IDLE, OBEYED, REFUSED, Explained
-from incsnap.config.load import explain
+from incsnap.config.load import correct, explain
 from incsnap.errors import ConfigError
 
 _COLOURS = {OBEYED: "green", IDLE: "dim", REFUSED: "bold red"}
@@ -20,15 +20,20 @@ _COLOURS = {OBEYED: "green", IDLE: "dim", REFUSED: "bold red"}
 
 @click.command("config")
 @settings_file
-@click.option("--defaults/--no-defaults", default=True, help="Show also settings that the file does not set.")
+@click.option("--defaults/--no-defaults", default=False, help="Show also settings that the file does not set.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-def config(file: str, worker: str | None, defaults: bool, as_json: bool) -> None:
-    """Show each setting of a file, its origin and its effect.
+@click.option("--fix", is_flag=True, help="Print FILE with older names and values corrected. stderr lists the changes.")
+def config(file: str, worker: str | None, defaults: bool, as_json: bool, fix: bool) -> None:
+    """Show each setting of a file, its origin and its effect. Refused settings come first.
 
-    Exit code 2 (ConfigError): no job can start with these settings.
+    Exit code 2 (ConfigError): no job can start with these settings. With --fix: the file cannot be corrected.
     """
+    if fix:
+        _fix(file, worker)
+        return
     explained = explain(file, worker)
     shown = [each for each in explained.settings if defaults or each.origin != DEFAULT]
+    shown.sort(key=lambda each: each.fate != REFUSED)
     if as_json:
         click.echo(json.dumps([asdict(each) for each in shown], indent=2, ensure_ascii=False))
     else:
@@ -36,7 +41,21 @@ def config(file: str, worker: str | None, defaults: bool, as_json: bool) -> None
         for warning in explained.warnings:
             output.warning(warning)
     if explained.problem:
-        raise ConfigError(explained.problem, "Correct these settings, then start the job.")
+        raise ConfigError(
+            explained.problem, "Correct these settings, then start the job. `incsnap config --fix` renames older ones."
+        )
+
+
+def _fix(file: str, worker: str | None) -> None:
+    """Print the corrected file to stdout. Print the changes to stderr, and the problems that remain."""
+    corrected = correct(file, worker)
+    click.echo(corrected.text, nl=False)
+    for change in corrected.changes:
+        click.echo(f"changed: {change}", err=True)
+    if not corrected.changes:
+        click.echo("No setting of this file has a newer name or value.", err=True)
+    if corrected.problem:
+        output.warning(f"A job cannot start with the corrected file yet: {corrected.problem}")
 
 
 def _print(settings: list[Explained]) -> None:

@@ -1,22 +1,27 @@
 """Parsing a settings file into names and values.
 
-Three forms are supported:
+These forms are supported:
 
     properties    as Kafka Connect standalone and Debezium Server read them
-    JSON          the body of `POST /connectors` or `PUT .../config`, its "config" alone,
-                  or the answer of `GET /connectors?expand=info` with one connector
-    YAML or JSON  a Strimzi `KafkaConnector`, also inside the `List` that `kubectl get` prints
+    JSON          the body of `POST /connectors` or `PUT .../config`, its "config" alone, the answer of
+                  `GET /connectors?expand=info` with one connector, or the `connectorConfiguration` of MSK Connect
+    YAML or JSON  a Strimzi `KafkaConnector` or a `Connector` of Confluent for Kubernetes, also inside the `List` that
+                  `kubectl get` prints; or the document of a JSON form above, written as YAML
 
 The content decides, not the file's name: the key of a ConfigMap may have any name.
 https://docs.confluent.io/platform/current/connect/references/restapi.html
 https://strimzi.io/docs/operators/latest/configuring#type-KafkaConnectorSpec-reference
+https://docs.aws.amazon.com/MSKC/latest/mskc/API_CreateConnector.html
+https://docs.confluent.io/operator/current/co-manage-connectors.html
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +31,35 @@ import yaml
 from incsnap.errors import ConfigError
 
 _JSON = re.compile(r"\s*(\[\s*)?\{")
-_RESOURCE = re.compile(r"^kind\s*:\s*\S", re.MULTILINE)
-_KIND, _LIST = "KafkaConnector", "List"
+#: A line that only YAML has: the kind of a resource, or the key of an object that holds settings.
+_YAML = re.compile(r"^(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*$)", re.MULTILINE)
+#: Kind of a resource -> the key in its spec that holds the settings: Strimzi's and Confluent for Kubernetes'.
+_KINDS = {"KafkaConnector": "config", "Connector": "configs"}
+_LIST = "List"
+#: Keys of a document that hold the settings: Connect's REST API, MSK Connect, and its resource of CloudFormation.
+_HOLDERS = ("config", "connectorConfiguration", "ConnectorConfiguration")
 _HINT = "Name a properties file, the JSON of Kafka Connect's REST API, or a KafkaConnector in YAML."
+
+#: Keys and indexes that lead from the root of a document to the object with the settings.
+Steps = tuple[str | int, ...]
+
+
+class Form(Enum):
+    """The language of a settings file."""
+
+    PROPERTIES = "a properties file"
+    JSON = "JSON"
+    YAML = "YAML"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A settings file: its text, and the settings in it."""
+
+    text: str
+    form: Form
+    values: dict[str, str]  #: name -> value; includes what the document says outside of its settings, such as a class
+    place: Steps = ()  #: leads to the object with the settings; in YAML the first index counts the documents
 
 
 def read_document(path: str | Path) -> dict[str, str]:
@@ -36,62 +67,126 @@ def read_document(path: str | Path) -> dict[str, str]:
 
     Raise ConfigError if the file cannot be parsed.
     """
+    return open_document(path).values
+
+
+def open_document(path: str | Path) -> Document:
+    """Return the file of a connector or worker. Raise ConfigError if the file cannot be parsed."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", "Name a settings file that exists.") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not text in UTF-8", _HINT) from None
-    form, hint = "a properties file", "Write one name=value on each line."
+    return read_text(text, path)
+
+
+def read_text(text: str, path: str | Path) -> Document:
+    """Return the settings file with the content `text`. Raise ConfigError if it cannot be parsed."""
+    form = Form.JSON if _JSON.match(text) else Form.YAML if _YAML.search(text) else Form.PROPERTIES
+    hint = "Write one name=value on each line." if form is Form.PROPERTIES else _HINT
     try:
-        if _JSON.match(text):
-            form, hint = "JSON", _HINT
-            return _of_json(path, json.loads(text))
-        if _RESOURCE.search(text):
-            form, hint = "YAML", _HINT
-            return _of_resources(path, list(yaml.load_all(text, Loader=_Loader)))
-        return _values(path, javaproperties.loads(text))
+        if form is Form.PROPERTIES:
+            return Document(text, form, _values(path, javaproperties.loads(text)))
+        root = json.loads(text) if form is Form.JSON else list(yaml.load_all(text, Loader=_Loader))
+        settings = _of_json(path, root) if form is Form.JSON else _of_yaml(path, root)
+        return Document(text, form, _values(path, {**settings.outside, **settings.config}), settings.place)
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply", _HINT) from None
     # tags of YAML such as `!!int x` raise ValueError, LookupError or TypeError
     except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:
-        raise ConfigError(f"{path} is not {form}: {_plain(' '.join(str(error).split()))}", hint) from None
+        message = _plain(" ".join(str(error).split()))
+        raise ConfigError(f"{path} is not {form.value}: {message}", hint) from None
 
 
-def _of_json(path: str | Path, document: Any) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """The object of a document that holds the settings."""
+
+    config: Mapping[str, Any]  #: the settings
+    outside: Mapping[str, Any]  #: settings that follow from other parts of the document
+    place: Steps  #: leads to `config`
+
+    def below(self, *steps: str | int) -> _Settings:
+        """Return the settings of a document that holds this one behind the keys `steps`."""
+        return _Settings(self.config, self.outside, (*steps, *self.place))
+
+
+def _of_json(path: str | Path, document: Any) -> _Settings:
+    """Return the settings of a JSON document, or of a YAML document of the same shape. Raise ConfigError."""
+    if isinstance(document, list):
+        if len(document) != 1:
+            raise ConfigError(f"{path} is a list", "Give each job a file of its own.")
+        return _of_json(path, document[0]).below(0)
     if not isinstance(document, dict):
-        raise ConfigError(f"{path} is a list", "Give each job a file of its own.")
-    if document.get("kind") in (_KIND, _LIST):
-        return _of_resources(path, [document])
-    answers = [each["info"] for each in document.values() if isinstance(each, dict) and "info" in each]
+        raise ConfigError(f"{path} has no settings", _HINT)
+    if document.get("kind") in (*_KINDS, _LIST):
+        resource = _of_resources(path, [document])
+        return _Settings(resource.config, resource.outside, resource.place[1:])
+    answers = [name for name, each in document.items() if isinstance(each, dict) and "info" in each]
     if len(answers) > 1:
         raise ConfigError(f"{path} has {len(answers)} connectors", "Give each job a file of its own.")
-    document = answers[0] if answers else document
-    if not isinstance(document.get("config"), dict):
-        return _values(path, document)
-    name = {"name": document["name"]} if "name" in document else {}
-    return _values(path, {**name, **document["config"]})
+    if answers:
+        return _of_json(path, document[answers[0]]["info"]).below(answers[0], "info")
+    for holder in _HOLDERS:
+        if isinstance(document.get(holder), dict):
+            return _Settings(document[holder], _beside(document), (holder,))
+    return _Settings(document, {}, ())
 
 
-def _of_resources(path: str | Path, documents: Iterable[Any]) -> dict[str, str]:
-    known = [document for document in documents if isinstance(document, dict)]
-    lists = [each.get("items") for each in known if each.get("kind") == _LIST]
-    listed = [item for items in lists if isinstance(items, list) for item in items]
-    connectors = [each for each in (*known, *listed) if isinstance(each, dict) and each.get("kind") == _KIND]
+def _beside(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that stand beside the object with the settings: the connector's name, and MSK's brokers."""
+    cluster = document.get("kafkaCluster")
+    cluster = cluster.get("apacheKafkaCluster") if isinstance(cluster, dict) else None
+    return {
+        "name": document.get("name", document.get("connectorName")),
+        "bootstrap.servers": cluster.get("bootstrapServers") if isinstance(cluster, dict) else None,
+    }
+
+
+def _of_yaml(path: str | Path, documents: Sequence[Any]) -> _Settings:
+    """Return the settings of a YAML file: those of its only resource, or of its only document. Raise ConfigError."""
+    plain = [index for index, each in enumerate(documents) if each is not None]
+    if len(plain) == 1:
+        only = documents[plain[0]]
+        if isinstance(only, list) or (isinstance(only, dict) and "kind" not in only):
+            return _of_json(path, only).below(plain[0])
+    return _of_resources(path, documents)
+
+
+def _of_resources(path: str | Path, documents: Sequence[Any]) -> _Settings:
+    """Return the settings of the only connector among the resources. Raise ConfigError unless there is one."""
+    connectors = list(_connectors(documents))
     if len(connectors) != 1:
         raise ConfigError(
-            f"{path} has {len(connectors)} resources of the kind {_KIND}", "Give each job a file of its own."
+            f"{path} has {len(connectors)} resources of the kind {' or '.join(_KINDS)}",
+            "Give each job a file of its own.",
         )
-    resource = connectors[0]
-    spec, metadata = resource.get("spec"), resource.get("metadata")
-    if not isinstance(spec, dict) or not isinstance(spec.get("config", {}), dict):
-        raise ConfigError(f"{path}: the {_KIND} has no spec with a config", _HINT)
+    place, resource = connectors[0]
+    kind = resource["kind"]
+    spec, metadata, holder = resource.get("spec"), resource.get("metadata"), _KINDS[kind]
+    if not isinstance(spec, dict) or not isinstance(spec.get(holder, {}), dict):
+        raise ConfigError(f"{path}: the {kind} has no spec with a {holder}", _HINT)
+    own_name = metadata.get("name") if isinstance(metadata, dict) else None
     outside = {
-        "name": metadata.get("name") if isinstance(metadata, dict) else None,
+        "name": spec.get("name", own_name),
         "connector.class": spec.get("class"),
-        "tasks.max": spec.get("tasksMax"),
+        "tasks.max": spec.get("tasksMax", spec.get("taskMax")),
     }
-    return _values(path, {**outside, **spec.get("config", {})})
+    return _Settings(spec.get(holder, {}), outside, (*place, "spec", holder))
+
+
+def _connectors(documents: Sequence[Any]) -> Iterator[tuple[Steps, dict[str, Any]]]:
+    """Yield each connector among the resources, also those in a `List`, with the keys that lead to it."""
+    for index, document in enumerate(documents):
+        if not isinstance(document, dict):
+            continue
+        if document.get("kind") in _KINDS:
+            yield (index,), document
+        items = document.get("items") if document.get("kind") == _LIST else None
+        for number, item in enumerate(items if isinstance(items, list) else ()):
+            if isinstance(item, dict) and item.get("kind") in _KINDS:
+                yield (index, "items", number), item
 
 
 class _Loader(yaml.SafeLoader):

@@ -8,14 +8,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from incsnap.config import columns, converters, outbox, record_settings, sections, transforms, unsupported, unwrap
+from incsnap.config import (
+    columns,
+    converters,
+    outbox,
+    overlooked,
+    record_settings,
+    sections,
+    transforms,
+    unsupported,
+    unwrap,
+)
+from incsnap.config.corrections import Change, corrections
 from incsnap.config.declarations import SETTINGS
-from incsnap.config.documents import read_document
+from incsnap.config.documents import open_document, read_document, read_text
 from incsnap.config.explained import Explained, explained
 from incsnap.config.names import UnusedNames, unused_names
 from incsnap.config.object_store import is_object_store, store_access
 from incsnap.config.reader import SettingsReader
 from incsnap.config.references import providers_of
+from incsnap.config.rewriting import rewritten
 from incsnap.config.settings import FailureHandling, RetrySettings, Settings
 from incsnap.config.snapshot import snapshot, start_place
 from incsnap.config.topics import control_topics
@@ -45,6 +57,15 @@ class Explanation:
     settings: tuple[Explained, ...]  #: given ones, then defaults
     warnings: tuple[str, ...]  #: one line each
     problem: str  #: all problems as one text; "" if a job can start with the file
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A settings file with its corrections."""
+
+    text: str  #: the whole file, in its own form
+    changes: tuple[Change, ...]  #: the corrections that `text` has
+    problem: str  #: all problems that remain, as one text; "" if a job can start with the file
 
 
 def load(path: str | Path, worker: str | Path | None = None) -> Settings:
@@ -78,10 +99,32 @@ def explain(path: str | Path, worker: str | Path | None = None) -> Explanation:
     return Explanation(explained(reader, own, of_worker), warnings, problem)
 
 
+def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
+    """Return the file `path` with its older names and values replaced by present ones.
+
+    Raise ConfigError if the file cannot be read or parsed, or if a setting cannot be replaced.
+    """
+    document, of_worker = open_document(path), {} if worker is None else read_document(worker)
+    changes = corrections(document.values, _inherited(of_worker, document.values))
+    text = rewritten(document, changes)
+    reader = _reader_of(read_text(text, str(path)).values, of_worker)[0]
+    problem = ""
+    try:
+        _settings(reader, str(path))
+    except ConfigError as error:
+        problem = error.message
+    return Corrected(text, changes, problem)
+
+
 def _reader(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader, frozenset[str], frozenset[str]]:
     """Return a reader for both files, the connector's own names, and the names that it inherits from the worker."""
-    own = read_document(path)
-    of_worker = {} if worker is None else read_document(worker)
+    return _reader_of(read_document(path), {} if worker is None else read_document(worker))
+
+
+def _reader_of(
+    own: Mapping[str, str], of_worker: Mapping[str, str]
+) -> tuple[SettingsReader, frozenset[str], frozenset[str]]:
+    """Return what `_reader` returns, for the settings `own` of a connector and those of its worker."""
     taken = _inherited(of_worker, own)
     # The worker's file declares the configuration providers that references to secrets use.
     reader = SettingsReader({**taken, **own}, providers=providers_of({**of_worker, **own}))
@@ -119,9 +162,14 @@ def from_properties(
 def _settings(reader: SettingsReader, source: str, *, to_kafka: bool = True) -> Loaded:
     unused = unused_names(reader.names(), converters.names(reader))
     unsupported.refuse(reader)
+    overlooked.check(reader, to_kafka=to_kafka)
     older = " (Debezium 1 called it database.server.name)" if reader.given("database.server.name") else ""
     for name, setting in SETTINGS.items():
-        if setting.is_needed and (to_kafka or name != "bootstrap.servers"):
+        if (
+            setting.is_needed
+            and not unsupported.of_debezium_server(reader)
+            and (to_kafka or name != "bootstrap.servers")
+        ):
             meaning = setting.meaning.partition(".")[0]
             reader.required(name, meaning[0].lower() + meaning[1:] + (older if name == "topic.prefix" else ""))
     signals = sections.signals(reader)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from incsnap.config.declarations import SETTINGS
+from incsnap.config.declarations import PREFIXES, SETTINGS
 from incsnap.config.declarations.kinds import COLUMNS, REGEXES, Kind
 from incsnap.config.patterns import pattern_problem
-from incsnap.config.references import UnresolvedError, is_reference, resolve
+from incsnap.config.references import UnresolvedError, is_reference, placeholder, resolve
 from incsnap.config.secrets import is_secret
 from incsnap.errors import shorten
 from incsnap.transforms.replacement import parsed
@@ -43,6 +43,8 @@ class SettingsReader:
         self.defaults: dict[str, str] = {}
         for name, value in self._raw.items():
             try:
+                if (name in SETTINGS or name.startswith(PREFIXES)) and (left := placeholder(name, value)):
+                    raise UnresolvedError(f"{left} is not filled in. Write its value, or ${{env:{left[2:]}")
                 self._values[name] = resolve(value, environment, providers)
             except UnresolvedError as error:
                 self._unresolved.add(name)

@@ -17,6 +17,10 @@ from pathlib import Path
 
 import javaproperties
 
+#: `${NAME}` without a provider, as shells, envsubst and Compose files replace it. Kafka Connect does not.
+PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+#: Beginnings of settings whose values may have such a text: Java's named groups, and Spark's own references.
+_OWN_GROUPS = ("transforms.", "predicates.", "spark.")
 _REFERENCE = re.compile(r"\$\{(?P<provider>[A-Za-z][A-Za-z0-9_.-]*):(?P<place>[^{}]*)\}")
 
 
@@ -32,6 +36,15 @@ class UnresolvedError(Exception):
 def is_reference(text: str) -> bool:
     """Return True if `text` contains a reference."""
     return _REFERENCE.search(text) is not None
+
+
+def placeholder(name: str, value: str) -> str:
+    """Return the first `${NAME}` in the value of the setting `name` that nobody has filled in, or "" if there is none.
+
+    Transforms use this form for groups of a regular expression, and Spark uses it for its own settings.
+    """
+    left = None if name.startswith(_OWN_GROUPS) else PLACEHOLDER.search(value)
+    return left[0] if left else ""
 
 
 def providers_of(worker: Mapping[str, str]) -> dict[str, str]:

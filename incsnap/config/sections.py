@@ -120,8 +120,8 @@ def _topic_group(reader: SettingsReader, name: str, base: TopicGroup) -> TopicGr
         if number == 0 and reader.given(start + kind):
             reader.problem(start + kind, "a whole number from 1 on, or -1 for the broker's default")
     patterns = {side: reader.read(start + side, REGEXES) for side in ("include", "exclude")}
-    if name != "default":
-        reader.required(f"{start}include", "the regular expressions of the group's topics")
+    if name != "default" and not reader.given(f"{start}include"):
+        reader.warnings.append(f"{start}include is not set: as in Kafka Connect, no topic belongs to the group {name}")
     return TopicGroup(
         name=name,
         # The default group matches all topics that no other group matches, as in Connect.

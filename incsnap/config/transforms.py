@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from incsnap.config.declarations.kinds import FLAG, one_of
 from incsnap.config.declarations.records import ADJUSTMENTS
+from incsnap.config.older_names import TRANSFORMS
 from incsnap.config.outbox import event_router
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
@@ -127,6 +128,9 @@ def _transform(reader: SettingsReader, name: str) -> Transform | None:
         reader.problems.append(f"{setting}: two classes are called Filter; write one of {filters}")
         return None
     made = _maker(type_)
+    if type_ in TRANSFORMS:
+        reader.problem(setting, f"a class of Debezium 3. Write {TRANSFORMS[type_]}, its present name")
+        return None
     if made is None:
         others = ",".join([*split_list(reader[IGNORE]), f"transforms.{name}"])
         reader.problems.append(

@@ -7,6 +7,7 @@ error. `incsnap.ignore` accepts that a setting has no effect. `transforms` and `
 from __future__ import annotations
 
 from incsnap.config.names import words
+from incsnap.config.older_names import LISTS
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
 
@@ -25,12 +26,6 @@ CHANGE_RECORDS = {
     "extended.headers.enabled": ("records would lack the headers __debezium.context.*", "false"),
     "topic.creation.enable": ("topics would still be created", "true"),
     "guardrail.collections.limit.action": ("more tables than guardrail.collections.max would be captured", "warn"),
-}
-#: Names of Debezium 1. Debezium 3 ignores them, so data that they should exclude would be sent.
-_RENAMED = {
-    f"{kind}.{old}list": f"{kind}.{new}.list"
-    for kind in ("database", "table", "column")
-    for old, new in (("white", "include"), ("black", "exclude"))
 }
 _OF_MYSQL = words(
     "io.debezium.connector.mysql.MySqlConnector io.debezium.connector.mysql.legacy.MySqlConnector MySqlConnector"
@@ -58,12 +53,13 @@ def refuse(reader: SettingsReader) -> None:
         )
     elif connector and connector not in _OF_MYSQL:
         reader.problem("connector.class", "a connector for MySQL; this job reads MySQL's binlog")
-    if any(name.startswith(_SERVER) for name in reader.names()):
+    if of_debezium_server(reader):
         reader.problems.append(
-            f"{_SERVER}*: a name of Debezium Server. Write these names without {_SERVER}, debezium.transforms as"
-            " transforms, and the sink's producer as bootstrap.servers and producer.*"
+            f"{_SERVER}*: this is a file of Debezium Server. Write these names without {_SERVER}, debezium.transforms*"
+            " as transforms*, debezium.format.value as value.converter, and the sink's producer as bootstrap.servers"
+            " and producer.*"
         )
-    for old, new in _RENAMED.items():
+    for old, new in LISTS.items():
         if reader.given(old):
             reader.problems.append(f"{old}: a name of Debezium 1. Write {new}, which takes the same patterns")
     ignored = split_list(reader[IGNORE])
@@ -76,6 +72,11 @@ def refuse(reader: SettingsReader) -> None:
         reader.problems.append(
             f"{name}: not supported, {missed}. Remove it, or accept this with {IGNORE}={','.join([*ignored, name])}"
         )
+
+
+def of_debezium_server(reader: SettingsReader) -> bool:
+    """Return True if the file is one of Debezium Server, whose settings all have other names than a connector's."""
+    return any(name.startswith(_SERVER) for name in reader.names())
 
 
 def _asks(reader: SettingsReader, name: str) -> bool:

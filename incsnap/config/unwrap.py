@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from incsnap.config.declarations.kinds import FLAG, one_of
+from incsnap.config.older_names import DELETE_HANDLING, DROP_TOMBSTONES, TOMBSTONE_HANDLING, tombstone_handling
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
 from incsnap.config.settings import Formats
@@ -11,6 +12,7 @@ from incsnap.transforms.chain import Chain
 from incsnap.transforms.record_spec import EnvelopeField, Route
 from incsnap.transforms.unwrap import MODES, ExtractNewRecordState
 
+_NULLS = "replace.null.with.default"
 _STRUCTS = ("before", "after", "source", "transaction")
 _OF_TRANSACTIONS = ("id", "total_order", "data_collection_order")
 _OF_ENVELOPES = ("op", "ts_ms", "ts_us", "ts_ns")
@@ -20,10 +22,13 @@ def extract_new_record_state(reader: SettingsReader, name: str) -> ExtractNewRec
     """Return the transform `name`. Add problems to `reader`."""
     start = f"transforms.{name}."
     # The option has no effect: NULL stays NULL, also in a column with a DEFAULT, so that both can be told apart.
-    reader.read(start + "replace.null.with.default", FLAG, "true")
-    for option, instead in _REFUSED.items():
-        if reader.given(start + option):
-            reader.problems.append(f"{start}{option}: not supported; {instead.format(start=start)}")
+    reader.read(start + _NULLS, FLAG, "true")
+    if reader.text(start + _NULLS).lower() == "true":
+        reader.idle[start + _NULLS] = "a NULL stays NULL, also in a column with a DEFAULT"
+        reader.warnings.append(
+            f"{start}{_NULLS}=true has no effect: a NULL stays NULL, also in a column with a DEFAULT"
+        )
+    _refuse_older_options(reader, start)
     return ExtractNewRecordState(
         reader.read(start + "delete.tombstone.handling.mode", one_of(*MODES), MODES[0]),
         _references(reader, start + "add.fields"),
@@ -49,12 +54,18 @@ def problems(chain: Chain, formats: Formats) -> list[str]:
     ]
 
 
-_REFUSED = {
-    "drop.tombstones": "Debezium 3 does not have it either. Set {start}delete.tombstone.handling.mode, to"
-    " rewrite-with-tombstone in place of drop.tombstones=false with delete.handling.mode=rewrite",
-    "delete.handling.mode": "Debezium 3 does not have it either. Set {start}delete.tombstone.handling.mode, to"
-    " drop, tombstone, rewrite, rewrite-with-tombstone or delete-to-tombstone",
-}
+def _refuse_older_options(reader: SettingsReader, start: str) -> None:
+    """Add a problem for the older options of tombstones. The problem names the present value that means the same."""
+    given = [option for option in (DROP_TOMBSTONES, DELETE_HANDLING) if reader.given(start + option)]
+    if not given:
+        return
+    drops, handling = (reader.text(start + option) for option in (DROP_TOMBSTONES, DELETE_HANDLING))
+    mode = tombstone_handling(drops, handling)
+    meant = f"{TOMBSTONE_HANDLING}={mode}, which means the same" if mode else f"{TOMBSTONE_HANDLING}"
+    for option in given:
+        reader.problems.append(
+            f"{start}{option}: not supported; Debezium 3 does not have it either. Set {start}{meant}"
+        )
 
 
 def _references(reader: SettingsReader, setting: str) -> tuple[EnvelopeField, ...]:

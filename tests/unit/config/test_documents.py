@@ -6,6 +6,7 @@ import json
 import time
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -71,7 +72,7 @@ def properties(values: dict[str, str]) -> str:
     return "".join(f"{name}={value}\n" for name, value in values.items())
 
 
-REST = {"name": "inventory", "config": {name: value for name, value in JOB.items() if name != "name"}}
+REST: dict[str, Any] = {"name": "inventory", "config": {name: value for name, value in JOB.items() if name != "name"}}
 
 
 def _resource() -> dict[str, object]:
@@ -83,6 +84,11 @@ def _resource() -> dict[str, object]:
         "metadata": {"name": "inventory"},
         "spec": spec,
     }
+
+
+def _confluent() -> dict[str, object]:
+    config = {name: value for name, value in JOB.items() if name not in ("name", "connector.class", "tasks.max")}
+    return {"class": JOB["connector.class"], "taskMax": 1, "configs": config}
 
 
 _LISTED = "apiVersion: v1\nkind: List\nitems:\n- " + json.dumps(_resource()) + "\n"
@@ -97,10 +103,15 @@ _LISTED = "apiVersion: v1\nkind: List\nitems:\n- " + json.dumps(_resource()) + "
         {"inventory": {"info": {**REST, "tasks": [], "type": "source"}}},
         _resource(),
         _LISTED,
+        [REST],
+        {"connectorName": "inventory", "connectorConfiguration": {**REST["config"]}},
+        {"kind": "Connector", "metadata": {"name": "inventory"}, "spec": _confluent()},
+        "# a comment\nname: inventory\nconfig:\n" + "".join(f"  {n}: {json.dumps(v)}\n" for n, v in JOB.items()),
     ],
     ids=[
         *("properties", "POST /connectors", "PUT /connectors/NAME/config", "GET /connectors?expand=info"),
         *("kubectl get kafkaconnector NAME -o json", "kubectl get kafkaconnector -o yaml"),
+        *("a list of one", "MSK Connect", "Confluent for Kubernetes", "the REST API's document as YAML"),
     ],
 )
 def test_a_connectors_file_is_read_in_each_of_its_forms(content: object, tmp_path: Path) -> None:
@@ -132,7 +143,7 @@ def test_a_strimzi_resource_is_read_with_its_booleans_and_other_values_as_text(t
     [
         ('{"config": ', "is not JSON"),
         ('{"config": {"a": ["b"]}}', "a is not a text"),
-        ('[ {"config": {}}]', "is a list"),
+        ('[ {"config": {}}, {"config": {}}]', "is a list"),
         ('{"a": {"info": {"config": {}}}, "b": {"info": {"config": {}}}}', "has 2 connectors"),
         ("kind: List\nitems:\n", "has 0 resources of the kind KafkaConnector"),
         ("kind: KafkaConnect\n", "has 0 resources of the kind KafkaConnector"),
@@ -149,7 +160,7 @@ def test_what_is_no_settings_file_is_told_with_its_name(content: str, message: s
 
 
 @pytest.mark.parametrize("content", [
-    {"connectorConfiguration": {"database.password": "hunter2SECRET"}},
+    {"connectorConfiguration": {"database.password": {"a": "hunter2SECRET"}}},
     {"database.password": {"a": "hunter2SECRET"}},
     {"config": {"database.password": ["hunter2SECRET"]}},
 ])  # fmt: skip

@@ -14,6 +14,8 @@ def test_names_that_do_not_apply_are_listed_in_one_warning_and_never_refused() -
         tasks__max="1",
         schema__history__internal__kafka__topic="h",
         offset__storage="y",
+        key__converter="JsonConverter",
+        value__converter="JsonConverter",
     )
     (warning,) = loaded.warnings
     for name in ("connector.class", "tasks.max", "schema.history.internal.kafka.topic", "offset.storage"):
@@ -166,7 +168,13 @@ def test_a_topic_is_made_as_the_first_group_says_that_takes_it() -> None:
     assert (groups["shop.db.orders"].partitions, groups["shop.db.orders"].replication_factor) == (12, 2)
     assert groups["test.db.orders"].config == {"retention.ms": "1000"}
     assert any("topic.creation.other.partitions" in warning for warning in loaded.warnings)
-    assert "topic.creation.big.include: missing" in problems_with(topic__creation__groups="big")
+
+
+def test_a_group_of_topics_without_include_takes_none_as_in_kafka_connect() -> None:
+    loaded = loaded_with(topic__creation__groups="big", topic__creation__big__partitions="12")
+
+    assert loaded.settings.topic_creation.group_of("shop.db.orders").name == "default"
+    assert any("topic.creation.big.include is not set" in warning for warning in loaded.warnings)
 
 
 def test_settings_of_avro_beside_json_are_warned_about() -> None:

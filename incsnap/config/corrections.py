@@ -1,0 +1,157 @@
+"""The changes that make a connector's file start: older names and values of Debezium, and settings that the worker had.
+
+Each change has a reason for the user. `rewriting` applies the changes to the text of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from incsnap.config.older_names import (
+    DELETE_HANDLING,
+    DROP_TOMBSTONES,
+    OUTBOX_OPTIONS,
+    TOMBSTONE_HANDLING,
+    TRANSFORMS,
+    VALUES,
+    present_name,
+    tombstone_handling,
+)
+from incsnap.config.patterns import split_list
+from incsnap.config.references import PLACEHOLDER, placeholder
+from incsnap.config.secrets import is_secret
+from signals.regex import exact_name
+
+_BROKERS, _HISTORY_BROKERS = "bootstrap.servers", "schema.history.internal.kafka.bootstrap.servers"
+_EVENT_ROUTER = "io.debezium.transforms.outbox.EventRouter"
+_UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
+_TABLE_LISTS = ("table.include.list", "table.exclude.list")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of one setting of a file."""
+
+    old: str  #: name in the file; "": the setting is added
+    new: str  #: name in the corrected file; "": the setting is removed
+    value: str | None  #: value in the corrected file; None: as before
+    reason: str  #: a sentence for the user
+
+    def __str__(self) -> str:
+        """Return the change as a line for people. A secret value is not shown."""
+        shown = "" if self.value is None else f"={'**********' if is_secret(self.new) else self.value}"
+        if not self.new:
+            return f"{self.old}: removed. {self.reason}"
+        if not self.old:
+            return f"{self.new}{shown}: added. {self.reason}"
+        return f"{self.old} -> {self.new}{shown}. {self.reason}"
+
+
+def corrections(values: Mapping[str, str], inherited: Mapping[str, str]) -> tuple[Change, ...]:
+    """Return the changes that the settings `values` of a connector's file need, in the order of the file.
+
+    `inherited` are settings that the connector takes from a worker's file.
+    """
+    transforms = _changed_options(values)
+    changes = []
+    for name, value in values.items():
+        if name in transforms:
+            change = transforms[name]
+        else:
+            new, reasons = present_name(name), []
+            if new != name and new in values:
+                changes.append(Change(name, "", None, f"{new} is set too, and only {new} is read."))
+                continue
+            if new != name:
+                reasons.append(f"Debezium 3 calls it {new}.")
+            change = Change(name, new, VALUES.get(new, {}).get(value), " ".join(reasons))
+            if change.value is not None:
+                change = Change(name, new, change.value, " ".join([*reasons, f"{value} is its older name."]))
+        change = _with_database(_with_reference(change, value), value, values)
+        if change.new != name or change.value is not None:
+            changes.append(change)
+    return (*changes, *_added(values, inherited))
+
+
+def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[Change]:
+    """Yield the settings that a connector's file lacks and that can be known."""
+    brokers = next((value for name, value in values.items() if present_name(name) == _HISTORY_BROKERS), "")
+    if brokers and not values.get(_BROKERS) and not inherited.get(_BROKERS):
+        reason = "The worker had it. This is the Kafka of the schema history: check that it is the right one."
+        yield Change("", _BROKERS, brokers, reason)
+
+
+def _changed_options(values: Mapping[str, str]) -> dict[str, Change]:
+    """Return the changes of transforms: older classes and options. The keys are the names in the file."""
+    changes: dict[str, Change] = {}
+    for name in split_list(values.get("transforms", "")):
+        start = f"transforms.{name}."
+        given = values.get(f"{start}type", "").strip()
+        class_ = TRANSFORMS.get(given, given)
+        if class_ != given:
+            changes[f"{start}type"] = Change(
+                f"{start}type", f"{start}type", class_, "It is the present name of the class."
+            )
+        if _is(class_, _EVENT_ROUTER):
+            for old, new in OUTBOX_OPTIONS.items():
+                if start + old in values:
+                    changes[start + old] = _moved(values, start + old, start + new)
+        if _is(class_, _UNWRAP):
+            changes |= _tombstones(values, start)
+    return changes
+
+
+def _is(class_: str, whole: str) -> bool:
+    """Return True if `class_` names the class `whole`, with or without its package."""
+    return class_ in (whole, whole.rpartition(".")[2])
+
+
+def _moved(values: Mapping[str, str], old: str, new: str) -> Change:
+    """Return the change of the name `old` to `new`, or its removal if `new` is given too."""
+    if new in values:
+        return Change(old, "", None, f"{new} is set too, and only {new} is read.")
+    return Change(old, new, None, "It is the present name of the option.")
+
+
+def _tombstones(values: Mapping[str, str], start: str) -> dict[str, Change]:
+    """Return the changes of `drop.tombstones` and `delete.handling.mode` to the one option that replaced both."""
+    old = [start + option for option in (DROP_TOMBSTONES, DELETE_HANDLING) if start + option in values]
+    new = start + TOMBSTONE_HANDLING
+    if not old:
+        return {}
+    if new in values:
+        return {name: Change(name, "", None, f"{new} is set too, and only {new} is read.") for name in old}
+    drops, handling = (values.get(start + option, "") for option in (DROP_TOMBSTONES, DELETE_HANDLING))
+    mode = tombstone_handling(drops, handling)
+    if mode is None:
+        return {}
+    meant = " with ".join(f"{name.removeprefix(start)}={values[name]}" for name in old)
+    first = Change(old[0], new, mode, f"{meant} means this.")
+    return {
+        old[0]: first,
+        **{name: Change(name, "", None, f"{TOMBSTONE_HANDLING} has its meaning.") for name in old[1:]},
+    }
+
+
+def _with_reference(change: Change, value: str) -> Change:
+    """Return `change` with `${NAME}` in the value written as `${env:NAME}`, which incsnap resolves."""
+    text = value if change.value is None else change.value
+    if not placeholder(change.new, text):
+        return change
+    reason = "The value comes from the environment."
+    return Change(change.old, change.new, PLACEHOLDER.sub(r"${env:\1}", text), f"{change.reason} {reason}".strip())
+
+
+def _with_database(change: Change, value: str, values: Mapping[str, str]) -> Change:
+    """Return `change` with the database before each table that lacks one, if the file captures one database only."""
+    databases = split_list(values.get("database.include.list", values.get("database.whitelist", "")))
+    database = exact_name(databases[0]) if len(databases) == 1 else None
+    if change.new not in _TABLE_LISTS or not database:
+        return change
+    listed = split_list(value if change.value is None else change.value)
+    whole = [each if "." in each or exact_name(each) is None else f"{database}.{each}" for each in listed]
+    if list(listed) == whole:
+        return change
+    reason = "A table is named with its database."
+    return Change(change.old, change.new, ",".join(whole), f"{change.reason} {reason}".strip())

@@ -1,0 +1,197 @@
+"""`incsnap config --fix`: files of older releases of Debezium become files that start, in their own form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from incsnap.cli.main import commands
+from incsnap.config.corrections import corrections
+from incsnap.config.documents import read_document
+from incsnap.config.load import correct, read
+from incsnap.config.older_names import tombstone_handling
+
+#: A connector's file of Debezium 1, as its tutorial has it.
+OLD = {
+    "name": "inventory",
+    "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+    "database.hostname": "db",
+    "database.user": "cdc",
+    "database.password": "s3cret",
+    "database.server.name": "shop",
+    "database.whitelist": "inventory",
+    "table.whitelist": "orders,inventory.lines",
+    "database.history": "io.debezium.relational.history.KafkaDatabaseHistory",
+    "database.history.kafka.bootstrap.servers": "k:9092",
+    "database.history.kafka.topic": "history",
+    "snapshot.mode": "schema_only",
+    "transforms": "unwrap",
+    "transforms.unwrap.type": "io.debezium.transforms.UnwrapFromEnvelope",
+    "transforms.unwrap.drop.tombstones": "false",
+    "transforms.unwrap.delete.handling.mode": "rewrite",
+}
+#: The same with the present names.
+NEW = {
+    "name": "inventory",
+    "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+    "database.hostname": "db",
+    "database.user": "cdc",
+    "database.password": "s3cret",
+    "topic.prefix": "shop",
+    "database.include.list": "inventory",
+    "table.include.list": "inventory.orders,inventory.lines",
+    "schema.history.internal": "io.debezium.storage.kafka.history.KafkaSchemaHistory",
+    "schema.history.internal.kafka.bootstrap.servers": "k:9092",
+    "schema.history.internal.kafka.topic": "history",
+    "snapshot.mode": "no_data",
+    "transforms": "unwrap",
+    "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+    "transforms.unwrap.delete.tombstone.handling.mode": "rewrite-with-tombstone",
+    "bootstrap.servers": "k:9092",
+}
+_OUTSIDE = ("name", "connector.class")
+_INSIDE = {name: value for name, value in OLD.items() if name not in _OUTSIDE}
+_REST = {"name": "inventory", "config": {name: value for name, value in OLD.items() if name != "name"}}
+_MSK = {"connectorName": "inventory", "capacity": {"mcuCount": 1}, "connectorConfiguration": _REST["config"]}
+_LINES = "".join(f"    {name}: {value}  # {name}\n" for name, value in _INSIDE.items())
+
+
+def _resource(kind: str, holder: str) -> str:
+    return (
+        f"# the connector\napiVersion: v1\nkind: {kind}\nmetadata: {{name: inventory}}\nspec:\n"
+        f"  class: {OLD['connector.class']}\n  {holder}:\n{_LINES}"
+    )
+
+
+FORMS = {
+    "properties": "# ours\n" + "".join(f"{name} = {value}\n" for name, value in OLD.items()),
+    "POST /connectors": json.dumps(_REST, indent=4),
+    "PUT /connectors/NAME/config": json.dumps(OLD),
+    "GET /connectors?expand=info": json.dumps({"inventory": {"info": _REST}}),
+    "MSK Connect": json.dumps(_MSK, indent=2),
+    "Strimzi": "kind: ConfigMap\n---\n" + _resource("KafkaConnector", "config"),
+    "Confluent for Kubernetes": _resource("Connector", "configs"),
+    "YAML in braces": f"kind: KafkaConnector\nmetadata: {{name: inventory}}\n"
+    f"spec: {{class: {OLD['connector.class']}, config: {json.dumps(_INSIDE)}}}\n",
+}
+
+
+def _run(file: Path, *options: str) -> Result:
+    return CliRunner().invoke(commands, ["config", "--fix", str(file), *options])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_of_debezium_1_becomes_one_of_the_same_kind_that_starts(form: str, tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text(FORMS[form])
+    result = _run(old)
+    new.write_text(result.stdout)
+
+    assert result.exit_code == 0
+    assert read_document(new) == NEW
+    assert "cannot start" not in result.stderr
+    settings = read(new).settings
+    assert (settings.topic_prefix, settings.snapshot.mode) == ("shop", "no_data")
+    for name in ("database.server.name", "transforms.unwrap.drop.tombstones", "bootstrap.servers=k:9092"):
+        assert f"changed: {name}" in result.stderr
+
+
+def test_comments_order_and_unchanged_lines_stay(tmp_path: Path) -> None:
+    for form in ("properties", "Strimzi"):
+        (tmp_path / "old").write_text(FORMS[form])
+        text = correct(tmp_path / "old").text
+        before, after = FORMS[form].splitlines(), text.splitlines()
+        kept = [line for line in before if line in after]
+        assert [line for line in after if line in before] == kept
+        assert len(kept) >= 6
+        assert all(line in after for line in before if line.startswith("#"))
+    assert "    topic.prefix: shop  # database.server.name" in text
+
+
+@pytest.mark.parametrize(
+    ("drops", "handling", "meant"),
+    [
+        ("", "", "drop"),
+        ("true", "drop", "drop"),
+        ("false", "", "tombstone"),
+        ("false", "drop", "tombstone"),
+        ("true", "rewrite", "rewrite"),
+        ("", "rewrite", "rewrite"),
+        ("false", "rewrite", "rewrite-with-tombstone"),
+        ("true", "none", "delete-to-tombstone"),
+        ("FALSE", "none", "delete-to-tombstone"),
+        ("no", "rewrite", None),
+        ("true", "keep", None),
+    ],
+)
+def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
+    drops: str, handling: str, meant: str | None
+) -> None:
+    assert tombstone_handling(drops, handling) == meant
+
+
+@pytest.mark.parametrize(
+    ("given", "becomes"),
+    [
+        ({"database.password": "${DB_PASSWORD}"}, {"database.password": "${env:DB_PASSWORD}"}),
+        ({"database.server.name": "${P}"}, {"topic.prefix": "${env:P}"}),
+        ({"transforms.r.replacement": "${group}"}, {}),
+        ({"database.server.name": "old", "topic.prefix": "new"}, {}),
+        ({"heartbeat.topics.prefix": "beat"}, {"topic.heartbeat.prefix": "beat"}),
+        ({"table.include.list": "users", "database.include.list": "a,b"}, {}),
+        ({"table.include.list": "users,.*x"}, {}),
+        (
+            {"transforms": "o", "transforms.o.type": "EventRouter", "transforms.o.table.field.payload.id": "k"},
+            {"transforms.o.table.field.event.key": "k"},
+        ),
+    ],
+)
+def test_only_what_has_a_newer_form_is_changed(given: dict[str, str], becomes: dict[str, str]) -> None:
+    changes = corrections(given, {})
+    changed = {each.new: given[each.old] if each.value is None else each.value for each in changes if each.new}
+    assert changed == becomes
+
+
+def test_the_brokers_come_from_the_worker_where_there_is_one() -> None:
+    (history,) = (name for name in OLD if name.endswith("bootstrap.servers"))
+    assert [each.new for each in corrections({history: "k:9092"}, {})][-1] == "bootstrap.servers"
+    assert len(corrections({history: "k:9092"}, {"bootstrap.servers": "w:9092"})) == 1
+
+
+def test_a_change_of_a_secret_is_listed_without_its_value(tmp_path: Path) -> None:
+    file = tmp_path / "job.properties"
+    file.write_text("database.password=hunter2${X}\n")
+    result = _run(file)
+    assert "hunter2${env:X}" in result.stdout
+    assert "hunter2" not in result.stderr
+
+
+def test_what_remains_to_be_done_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps({**OLD, "post.processors": "p"}))
+    result = _run(file)
+    assert result.exit_code == 0
+    assert "post.processors: not supported" in result.stderr
+
+
+def test_a_setting_behind_a_merge_key_is_to_be_corrected_by_hand(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        "kind: KafkaConnector\nx: &x {database.server.name: shop}\nspec: {class: c, config: {<<: *x, a: b}}\n"
+    )
+    result = _run(file)
+    assert result.exit_code == 2
+    assert "database.server.name cannot be replaced" in result.output
+
+
+def test_refused_settings_come_first_and_defaults_only_on_request(tmp_path: Path) -> None:
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps({**NEW, "table.blacklist": "inventory.x"}))
+    shown = CliRunner().invoke(commands, ["config", str(file)]).stdout.splitlines()
+    assert shown[1].startswith("table.blacklist")
+    assert not any(line.startswith("topic.delimiter") for line in shown)
+    everything = CliRunner().invoke(commands, ["config", "--defaults", str(file)]).stdout
+    assert "\ntopic.delimiter" in everything

@@ -1,0 +1,95 @@
+"""Settings that would start a job which does something else than the user expects are refused, or warned of."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.config.load import from_properties
+from incsnap.errors import ConfigError
+from tests.support.job_settings import LEAST, loaded_with, problems_with
+
+CONNECTOR = "io.debezium.connector.mysql.MySqlConnector"
+_UNWRAP = {"transforms": "u", "transforms__u__type": "io.debezium.transforms.ExtractNewRecordState"}
+
+
+def test_a_connectors_file_without_converters_is_warned_of() -> None:
+    (warning,) = (each for each in loaded_with(connector__class=CONNECTOR).warnings if "converter" in each)
+    assert "key.converter and value.converter: not in this file" in warning
+    assert "--worker" in warning
+    assert not any("--worker" in each for each in loaded_with().warnings)
+
+
+@pytest.mark.parametrize("name", ["database.password", "database.hostname", "topic.prefix", "table.include.list"])
+def test_a_placeholder_that_nobody_filled_in_stops_the_start(name: str) -> None:
+    text = problems_with(**{name.replace(".", "__"): "${DB_VALUE}"})
+    assert f"{name}: ${{DB_VALUE}} is not filled in. Write its value, or ${{env:DB_VALUE}}" in text
+    assert f"{name}: missing" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("schema.history.internal.kafka.topic", "${TOPIC}"),
+        ("spark.jars", "${spark.home}"),
+        ("database.password", "a$b{c}"),
+    ],
+)
+def test_other_dollars_stop_nothing(name: str, value: str) -> None:
+    from_properties({**LEAST, name: value}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "instead"),
+    [
+        ("table.include.list", "users", "database.users"),
+        ("table.exclude.list", "users", "database.users"),
+        ("column.exclude.list", "users.ssn", "database.users.ssn"),
+        ("column.exclude.list", "ssn", "database.table.ssn"),
+    ],
+)
+def test_a_name_without_its_database_stops_the_start_because_it_matches_nothing(
+    name: str, pattern: str, instead: str
+) -> None:
+    changes = {"table__include__list": None, name.replace(".", "__"): pattern}
+    text = problems_with(**changes)
+    assert f"{name}: {pattern} matches nothing" in text
+    assert f"Write {instead}" in text
+
+
+@pytest.mark.parametrize("pattern", ["inventory.users", ".*users", r"inventory\.users", "[a-z]+.users"])
+def test_a_pattern_that_may_match_is_taken(pattern: str) -> None:
+    from_properties({**LEAST, "table.include.list": pattern}, {})
+
+
+def test_a_file_of_debezium_server_gets_one_sentence() -> None:
+    given = {"debezium.sink.type": "kafka", "debezium.source.database.hostname": "db", "quarkus.log.level": "INFO"}
+    with pytest.raises(ConfigError, match="has one problem") as refused:
+        from_properties(given, {})
+    assert "this is a file of Debezium Server" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        ({"drop__tombstones": "true", "delete__handling__mode": "rewrite"}, "rewrite"),
+        ({"drop__tombstones": "false"}, "tombstone"),
+        ({"delete__handling__mode": "none"}, "delete-to-tombstone"),
+    ],
+)
+def test_older_options_of_tombstones_are_refused_with_the_value_that_means_the_same(
+    options: dict[str, str], meant: str
+) -> None:
+    text = problems_with(**_UNWRAP, **{f"transforms__u__{name}": value for name, value in options.items()})
+    assert f"Set transforms.u.delete.tombstone.handling.mode={meant}, which means the same" in text
+
+
+def test_the_older_class_of_unwrapping_is_refused_with_its_present_name() -> None:
+    text = problems_with(transforms="u", transforms__u__type="io.debezium.transforms.UnwrapFromEnvelope")
+    assert "Write io.debezium.transforms.ExtractNewRecordState, its present name" in text
+
+
+def test_a_null_that_should_become_the_default_is_warned_of() -> None:
+    given = loaded_with(**_UNWRAP, transforms__u__replace__null__with__default="true")
+    assert any("replace.null.with.default=true has no effect" in warning for warning in given.warnings)
+    for other in (loaded_with(**_UNWRAP), loaded_with(**_UNWRAP, transforms__u__replace__null__with__default="false")):
+        assert not any("replace.null" in warning for warning in other.warnings)
