@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 from incsnap.config import (
     columns,
@@ -196,6 +197,7 @@ def _settings(reader: SettingsReader, source: str, *, to_kafka: bool = True) -> 
         columns=columns.column_rules(reader, formats),
         transforms=transforms.chain(reader),
         formats=formats,
+        run_id=str(uuid4()) if to_kafka and record_settings.extended_headers(reader) else "",
         failures=FailureHandling.read(reader),
         oversized=sections.oversized_changes(reader),
         # Debezium's 0 means no limit, which would fill the memory.

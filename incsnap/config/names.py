@@ -42,7 +42,7 @@ WITHOUT_EFFECT = words(
     signal.kafka.poll.timeout.ms signal.emit.failure.max.retries signal.emit.failure.backoff.ms
     heartbeat.topics.prefix
     topic.cache.size source.struct.version internal.key.converter internal.value.converter
-    unavailable.value.placeholder extended.headers.enabled retriable.restart.connector.wait.ms
+    unavailable.value.placeholder  retriable.restart.connector.wait.ms
     executor.shutdown.timeout.ms guardrail.collections.max guardrail.collections.limit.action
     advanced.metrics.enable binlog.net.read.timeout binlog.net.write.timeout connection.validation.timeout.ms
     custom.retriable.exception custom.sanitize.pattern database.protocol ddl.parser.type gtid.ignore.on.recovery

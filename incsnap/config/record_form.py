@@ -26,7 +26,7 @@ _WITHOUT_INFLUENCE = words(
     """
     mysql kafka tables signals read_only snapshot topic_creation failures notifications heartbeat start monitoring
     retries checkpoint_location store batch_interval_ms spark spark_launch_mode max_batch_rows max_queue_bytes
-    include_query include_schema_changes transaction_topic tombstones_on_delete frame skipped_operations
+    run_id include_query include_schema_changes transaction_topic tombstones_on_delete frame skipped_operations
     """
 )
 
@@ -41,6 +41,9 @@ def record_form(settings: Settings) -> str:
     salts = [rule.transform.salt for rule in settings.columns.transforms]
     # Sorted, because sets of strings have a different order in each process.
     content: list[object] = [RECORD_FORM, shown, salts, sorted(settings.skipped_operations)]
+    if settings.run_id:
+        # Whether there are extended headers shapes records. The id in them is another one at each start.
+        content.append("extended headers")
     if settings.frame is not None:
         content.append(settings.frame.columns)
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

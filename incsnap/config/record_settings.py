@@ -101,6 +101,15 @@ def _json(reader: SettingsReader, name: str, *, schemas: bool) -> FormatChoice:
     )
 
 
+def extended_headers(reader: SettingsReader) -> bool:
+    """Return True if records of tables have Debezium's extended headers.
+
+    They are Debezium's default. So a connector's file has them, unless it switches them off.
+    """
+    given: bool | None = reader["extended.headers.enabled"]
+    return reader.given("connector.class") if given is None else given
+
+
 def unicode_topics(reader: SettingsReader) -> bool:
     """Return True if `topic.naming.strategy` is Debezium's strategy for Unicode names.
 

@@ -198,6 +198,8 @@ class Settings(Frozen):
     formats: Formats = Formats()
     failures: FailureHandling = FailureHandling()
     oversized: OversizedChanges = OversizedChanges()
+    #: id of this start, which extended headers show; "": records have no extended headers
+    run_id: str = ""
     tombstones_on_delete: bool = of("tombstones.on.delete")
     skipped_operations: frozenset[str] = of("skipped.operations")  #: some of c, u, d and t
     skip_unchanged: bool = of("skip.messages.without.change")

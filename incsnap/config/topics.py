@@ -14,7 +14,7 @@ from incsnap.envelope.control_schemas import HEARTBEAT_KEY, NOTIFICATION_KEY, SC
 from incsnap.envelope.record_encoder import topics
 from incsnap.tables import TableId
 from incsnap.transforms.chain import apply_chain
-from incsnap.transforms.record_spec import RecordSpec, ValueShape
+from incsnap.transforms.record_spec import Constant, RecordSpec, ValueShape
 
 #: Characters that Kafka refuses in a topic's name.
 INVALID = re.compile(r"[^a-zA-Z0-9._-]")
@@ -39,7 +39,22 @@ def topics_of(settings: Settings, table: TableId) -> tuple[str, ...]:
 
     Return an empty tuple if transforms drop all records. Raise ConfigError if a transform cannot be evaluated.
     """
-    return topics(topic_of(settings, table), settings.transforms, settings.formats.schema_names)
+    return topics(
+        topic_of(settings, table), settings.transforms, settings.formats.schema_names, context_headers(settings)
+    )
+
+
+def context_headers(settings: Settings) -> tuple[Constant, ...]:
+    """Return the headers of Debezium's `extended.headers.enabled`, which all records of tables have, or none."""
+    if not settings.run_id:
+        return ()
+    values = {
+        "connectorLogicalName": settings.topic_prefix,
+        "taskId": "0",
+        "connectorName": "mysql",
+        "runId": settings.run_id,
+    }
+    return tuple(Constant(f"__debezium.context.{name}", text) for name, text in values.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ CHANGE_RECORDS = {
     "transaction.metadata.factory": ("{value} would not describe transactions", ""),
     "sourceinfo.struct.maker": ("{value} would not make source blocks", _STRUCT_MAKER),
     "snapshot.query.mode": ("rows that {value} leaves out would be sent", "select_all"),
-    "extended.headers.enabled": ("records would lack the headers __debezium.context.*", "false"),
     "topic.creation.enable": ("topics would still be created", "true"),
     "guardrail.collections.limit.action": ("more tables than guardrail.collections.max would be captured", "warn"),
 }

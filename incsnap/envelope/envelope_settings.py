@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.transforms.chain import Chain
+from incsnap.transforms.record_spec import Added
 from incsnap.types.modes import Modes
 
 
@@ -37,6 +38,7 @@ class EnvelopeSettings:
     schema_names: str = "none"  #: schema.name.adjustment.mode
     transforms: Chain = ()  #: `transforms`, in their order
     skip_unchanged: bool = False  #: skip.messages.without.change
+    headers: tuple[Added, ...] = ()  #: headers of all records before transforms (extended.headers.enabled)
     marked: bool = False  #: records carry what a DataFrame shows beside the value (`records.MARKS`)
 
     @property

@@ -7,6 +7,7 @@ null is no value at all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from incsnap.envelope.row_topics import BLANKS, is_topic_name
 from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_view import TableView, ViewField
 from incsnap.errors import ConfigError, ValueRefused
-from incsnap.transforms.record_spec import OutboxEvent
+from incsnap.transforms.record_spec import Added, Constant, OutboxEvent
 from incsnap.transforms.replacement import replaced
 from incsnap.types.modes import Modes
 
@@ -48,11 +49,13 @@ _BYTES = (
 class EventFormat:
     """The format of the events of one outbox table.
 
-    The constructor raises ConfigError if the table lacks a column that `event` names, or if the column has a wrong
-    type.
+    `headers` are those that records had before the router. The constructor raises ConfigError if the table lacks a
+    column that `event` names, or if the column has a wrong type.
     """
 
-    def __init__(self, view: TableView, event: OutboxEvent, envelope: EnvelopeSettings) -> None:
+    def __init__(
+        self, view: TableView, event: OutboxEvent, envelope: EnvelopeSettings, headers: Sequence[Added] = ()
+    ) -> None:
         self._table, self._event = view.shape.id, event
         self._modes, self._key_modes = envelope.value_modes, envelope.key_modes
         self._fields = {field.column.name: field for field in view.fields}
@@ -63,6 +66,7 @@ class EventFormat:
         self._payload, self._value_is_plain = self._part("table.field.event.payload", event.payload, envelope.value)
         self._key_ends = around(self._key.schema(self._key_modes) if envelope.key.schemas else None)
         self._ends = around(self._schema(self._payload) if envelope.value.schemas else None)
+        self._earlier = [(each.name, each.text) for each in headers if isinstance(each, Constant)]
         placement = "table.fields.additional.placement"
         placed = [each for each in event.placed if not (each.optional and each.column not in self._fields)]
         self._headers = [("id", self._header("table.field.event.id", event.id))] + [
@@ -105,7 +109,8 @@ class EventFormat:
     def headers(self, columns: Columns) -> MapArray:
         """Return a map of header name to bytes for each event, as Connect's SimpleHeaderConverter writes them."""
         texts = [self._text(field, columns) for _, field in self._headers]
-        return map_of([name for name, _ in self._headers], texts)
+        earlier = [pa.repeat(pa.scalar(text.encode(), pa.binary()), len(texts[0])) for _, text in self._earlier]
+        return map_of([name for name, _ in (*self._earlier, *self._headers)], [*earlier, *texts])
 
     def times(self, columns: Columns, now_us: int) -> IntArray:
         """Return the time of each event in milliseconds since 1970 (`pa.int64()`); the present time if the row has

@@ -64,26 +64,29 @@ class RecordEncoder:
 
 
 @lru_cache(maxsize=4096)
-def specs_of(topic: str, chain: Chain, schema_names: str) -> Mapping[Operation, RecordSpec | None]:
+def specs_of(
+    topic: str, chain: Chain, schema_names: str, headers: tuple[Added, ...] = ()
+) -> Mapping[Operation, RecordSpec | None]:
     """Return the spec of each kind of record of a table; None for a kind that is dropped.
 
-    `topic` is the table's topic before transforms. Raise ConfigError if a transform cannot be asked about a kind.
+    `topic` is the table's topic before transforms. `headers` are those of all records before transforms. Raise
+    ConfigError if a transform cannot be asked about a kind.
     """
     specs_by_operation = {}
     for kind in (READ, *CHANGES, TRUNCATION):
-        spec = change_spec(topic, kind.op, schema_names, moved=kind.moved)
+        spec = change_spec(topic, kind.op, schema_names, moved=kind.moved, headers=headers)
         if not kind.op:
-            deletion = change_spec(topic, "d", schema_names, moved=kind.moved)
-            spec = replace(spec, headers=headers_of_tombstone(chain, deletion))
+            deletion = change_spec(topic, "d", schema_names, moved=kind.moved, headers=headers)
+            spec = replace(spec, headers=(*headers, *headers_of_tombstone(chain, deletion)))
         specs_by_operation[kind] = apply_chain(chain, spec)
     return specs_by_operation
 
 
-def topics(topic: str, chain: Chain, schema_names: str) -> tuple[str, ...]:
+def topics(topic: str, chain: Chain, schema_names: str, headers: tuple[Added, ...] = ()) -> tuple[str, ...]:
     """Return the topics of all records of a table, without repetition; empty if all records are dropped.
 
     The topics of outbox events are in their rows and do not count. The partitions of the first topic choose the buckets
     for all records. The first topic is the one of rows read by SELECT, unless these are dropped.
     """
-    specs_by_operation = specs_of(topic, chain, schema_names).values()
+    specs_by_operation = specs_of(topic, chain, schema_names, headers).values()
     return tuple(dict.fromkeys(spec.topic for spec in specs_by_operation if spec is not None and spec.event is None))

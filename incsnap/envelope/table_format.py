@@ -121,14 +121,14 @@ def table_format(
     errors. It raises ConfigError if the transforms cannot be asked about a kind of record.
     """
     maker = _Maker(view_of(shape, envelope.rules), envelope, registers)
-    spec_of = specs_of(topic, envelope.transforms, envelope.schema_names)
+    spec_of = specs_of(topic, envelope.transforms, envelope.schema_names, envelope.headers)
     known: dict[RecordSpec, RecordEncoder] = {}
     encoders: dict[Operation, RecordEncoder | None] = {}
     for kind, spec in spec_of.items():
         if spec is not None and spec.encoder_key not in known:
             known[spec.encoder_key] = maker.encoder(spec.encoder_key)
         encoders[kind] = None if spec is None else known[spec.encoder_key]
-    home = (*topics(topic, envelope.transforms, envelope.schema_names), topic)[0]
+    home = (*topics(topic, envelope.transforms, envelope.schema_names, envelope.headers), topic)[0]
     sent = list(known.values())
     routed = any(one.event is not None for one in sent)
     by_rows = routed or any(one.topics is not None for one in sent)
@@ -166,7 +166,7 @@ class _Maker:
     def encoder(self, spec: RecordSpec) -> RecordEncoder:
         kind = record_kind(spec.value, spec.op, spec.fields, spec.headers)
         if spec.event is not None:
-            event = EventFormat(self.view, spec.event, self._envelope)
+            event = EventFormat(self.view, spec.event, self._envelope, spec.headers)
             return RecordEncoder(spec, kind, event, event, event=event)
         topics = None if spec.route is None else RowTopics(self.view, spec, spec.route, self._envelope.value_modes)
         key = self._key(spec)

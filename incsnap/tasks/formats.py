@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from incsnap.config.servers import RegistrySettings
 from incsnap.config.settings import Settings
-from incsnap.config.topics import topic_of
+from incsnap.config.topics import context_headers, topic_of
 from incsnap.envelope.avro_format import Register
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import StructFormat
@@ -79,5 +79,6 @@ def _envelope(settings: Settings) -> EnvelopeSettings:
         schema_names=settings.formats.schema_names,
         transforms=settings.transforms,
         skip_unchanged=settings.skip_unchanged,
+        headers=context_headers(settings),
         marked=settings.frame is not None,
     )

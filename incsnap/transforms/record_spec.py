@@ -134,12 +134,21 @@ class RecordSpec:
         return replace(self, op=image, own_headers=())
 
 
-def change_spec(topic: str, op: str = "c", schema_names: str = "none", *, moved: bool = False) -> RecordSpec:
+def change_spec(
+    topic: str,
+    op: str = "c",
+    schema_names: str = "none",
+    *,
+    moved: bool = False,
+    headers: tuple[Added, ...] = (),
+) -> RecordSpec:
     """Return the spec of a table's records as Debezium makes them, before any transform.
 
     `topic` is the table's topic. `op` is c, u, d, r or t; "" is the tombstone of a deletion. `moved`: the record
-    belongs to an update that changes the key. `schema_names` is schema.name.adjustment.mode.
+    belongs to an update that changes the key. `schema_names` is schema.name.adjustment.mode. `headers` are those of all
+    records of the job (extended.headers.enabled).
     """
     own = {"c": (OLD_KEY,), "d": (NEW_KEY,), "": (NEW_KEY,)}.get(op, ()) if moved else ()
     key, row, envelope = (adjust(f"{topic}.{what}", schema_names) for what in ("Key", "Value", "Envelope"))
-    return RecordSpec(topic, op, ValueShape.ENVELOPE if op else ValueShape.NOTHING, key, row, envelope, own_headers=own)
+    value = ValueShape.ENVELOPE if op else ValueShape.NOTHING
+    return RecordSpec(topic, op, value, key, row, envelope, headers=headers, own_headers=own)

@@ -85,8 +85,6 @@ class Stage:
             "bootstrap.servers": self.servers.kafka,
             "checkpoint.location": "unused",
             "snapshot.mode": "no_data",
-            # Without this line the setting is refused. differences.py has the difference in headers.
-            "incsnap.ignore": "extended.headers.enabled",
             **configuration.properties(self.database),
         }
         return from_properties(properties, {}).settings

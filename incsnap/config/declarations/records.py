@@ -31,6 +31,8 @@ RECORDS = (
     Setting("provide.transaction.metadata", FLAG, "false", "Send BEGIN and END records, and a `transaction` block.",
             see="statements-and-transactions"),
     Setting("topic.transaction", TEXT, "transaction", "Last part of the name of the topic of BEGIN and END."),
+    Setting("extended.headers.enabled", FLAG, "", "Headers `__debezium.context.*`: prefix, task, connector, run.",
+            "true", unset="`true` in a file with `connector.class`, else `false`", see="extended-headers"),
     Setting("include.schema.changes", FLAG, "true", "Send DDL as records of the topic `<topic.prefix>`."),
 )
 

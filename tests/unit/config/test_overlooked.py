@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from incsnap.config.load import from_properties
+from incsnap.config.record_form import record_form
+from incsnap.config.topics import context_headers
 from incsnap.errors import ConfigError
 from tests.support.job_settings import LEAST, loaded_with, problems_with
 
@@ -17,6 +19,29 @@ def test_a_connectors_file_without_converters_is_warned_of() -> None:
     assert "key.converter and value.converter: not in this file" in warning
     assert "--worker" in warning
     assert not any("--worker" in each for each in loaded_with().warnings)
+
+
+def test_a_connectors_file_has_debeziums_extended_headers_unless_it_switches_them_off() -> None:
+    def names(**changes: str) -> list[str]:
+        settings = loaded_with(**changes).settings
+        return [header.name.removeprefix("__debezium.context.") for header in context_headers(settings)]
+
+    assert names(connector__class=CONNECTOR) == ["connectorLogicalName", "taskId", "connectorName", "runId"]
+    assert names(extended__headers__enabled="true") == names(connector__class=CONNECTOR)
+    assert names() == names(connector__class=CONNECTOR, extended__headers__enabled="false") == []
+
+
+def test_each_start_has_a_run_id_of_its_own_which_makes_no_other_form_of_records() -> None:
+    one, other, without = (
+        loaded_with(**changes).settings
+        for changes in (
+            {"connector__class": CONNECTOR},
+            {"connector__class": CONNECTOR},
+            {"connector__class": CONNECTOR, "extended__headers__enabled": "false"},
+        )
+    )
+    assert len({one.run_id, other.run_id, without.run_id}) == 3
+    assert record_form(one) == record_form(other) != record_form(without)
 
 
 @pytest.mark.parametrize("name", ["database.password", "database.hostname", "topic.prefix", "table.include.list"])

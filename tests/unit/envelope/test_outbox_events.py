@@ -29,7 +29,7 @@ from incsnap.tasks.bucket import write_bucket
 from incsnap.tasks.own_topics import by_topic
 from incsnap.transforms.chain import Step
 from incsnap.transforms.outbox import EventRouter
-from incsnap.transforms.record_spec import OutboxEvent, PlacedColumn
+from incsnap.transforms.record_spec import Constant, OutboxEvent, PlacedColumn
 from incsnap.transforms.routers import RegexRouter
 from incsnap.types.modes import Modes
 from tests.support.source_columns import source_columns
@@ -175,6 +175,14 @@ def test_columns_are_placed_in_headers_behind_the_id() -> None:
     assert records.column("headers").to_pylist()[:2] == [
         [("id", b"1"), ("what", b"one"), ("at", b"1600000000001999")],
         [("id", b"2"), ("what", None), ("at", None)],
+    ]
+
+
+def test_the_headers_of_all_records_stand_before_the_id() -> None:
+    records = inserted(made(headers=(Constant("run", "7"),)))
+    assert records.column("headers").to_pylist()[:2] == [
+        [("run", b"7"), ("id", b"1")],
+        [("run", b"7"), ("id", b"2")],
     ]
 
 

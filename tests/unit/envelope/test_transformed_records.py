@@ -26,7 +26,7 @@ from incsnap.tasks.bucket import BucketBatch, ChangeBlock, Delivery
 from incsnap.transforms.chain import Chain, Step
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone
-from incsnap.transforms.record_spec import EnvelopeField
+from incsnap.transforms.record_spec import Constant, EnvelopeField
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import ExtractNewRecordState
 
@@ -193,3 +193,23 @@ def test_dropped_records_are_neither_sent_nor_counted() -> None:
     ]
     assert sent == ["c", "c"]
     assert delivery.counts.events == 2
+
+
+def test_headers_of_all_records_stand_before_those_of_transforms_also_on_tombstones_and_read_rows() -> None:
+    steps = chain(ExtractNewRecordState("rewrite-with-tombstone", headers=(OP,)))
+    format_ = table_format(SHAPE, TOPIC, EnvelopeSettings("p", "1", transforms=steps, headers=(Constant("run", "7"),)))
+
+    of_changes = [each["headers"] for of_topic in changes(format_) for each in of_topic.records.to_pylist()]
+    of_rows = [each["headers"] for batch in rows(format_, ROWS[:1]).values() for each in batch.to_pylist()]
+
+    assert of_rows == [[("run", b"7"), ("__op", b"r")]]
+    assert len(of_changes) == 7
+    assert {headers[0] for headers in of_changes} == {("run", b"7")}
+    assert {headers[1][0] for headers in of_changes} == {"__op"}
+
+
+def test_a_predicate_sees_the_headers_of_all_records() -> None:
+    step = Step(RegexRouter(".*", "all"), HasHeaderKey("run"))
+    settings = EnvelopeSettings("p", "1", transforms=(step,), headers=(Constant("run", "7"),))
+
+    assert [each.topic for each in changes(table_format(SHAPE, TOPIC, settings))] == ["all"]
