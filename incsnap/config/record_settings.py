@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from incsnap.config.declarations.kinds import FLAG, one_of
 from incsnap.config.reader import SettingsReader
+from incsnap.config.registry_settings import client_settings
 from incsnap.config.servers import RegistrySettings
 from incsnap.config.settings import Formats
 from incsnap.envelope.envelope_settings import FormatChoice
+from incsnap.errors import ConfigError
 from incsnap.types.modes import Modes
 
 #: Field of `Modes` -> the setting that it has.
@@ -36,7 +39,8 @@ _APICURIO = (
 )
 #: Option of BinaryDataConverter: the converter for values that are not bytes.
 _DELEGATE = "delegate.converter.type"
-_OF_JSON = ("schemas.enable", "schemas.cache.size", "decimal.format")
+_NULLS = "replace.null.with.default"
+_OF_JSON = (_NULLS, "schemas.enable", "schemas.cache.size", "decimal.format")
 #: Option of the Avro converter. The other options go to the registry's client.
 _URL = "schema.registry.url"
 
@@ -79,9 +83,26 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
     url = reader.required(f"{name}.{_URL}", "the address of the schema registry, http://host:port")
     if url and not url.startswith(("http://", "https://")):
         reader.problem(f"{name}.{_URL}", "of the form http://host:port")
+    _check_options(reader, name, {option: value for option, value in options.items() if option != _URL})
     return FormatChoice("avro"), RegistrySettings(
         url=url, client={option: value for option, value in options.items() if option not in (_URL, "schemas.enable")}
     )
+
+
+def _check_options(reader: SettingsReader, name: str, options: Mapping[str, str]) -> None:
+    """Add a problem for each unsupported option of the Avro converter `name`, and one warning of unknown options."""
+    unknown = []
+    for option, value in options.items():
+        try:
+            settings = client_settings("", {option: value})
+        except ConfigError as error:
+            reader.problems.append(f"{name}.{option}: {error.message}. {error.hint}".rstrip(". "))
+            continue
+        reader.idle |= {f"{name}.{each}": "it makes no difference to records" for each in settings.idle}
+        unknown += [f"{name}.{each}" for each in settings.unknown]
+    reader.idle |= dict.fromkeys(unknown, "no option of an Avro converter")
+    if unknown:
+        reader.warnings.append(f"Unknown settings of the Avro converter, without effect: {', '.join(sorted(unknown))}")
 
 
 def _kind(given: str) -> str:
@@ -91,7 +112,11 @@ def _kind(given: str) -> str:
 
 def _json(reader: SettingsReader, name: str, *, schemas: bool) -> FormatChoice:
     """Return the JSON format that the options of `name` ask for. `schemas` is the default of `schemas.enable`."""
+    if reader.read(f"{name}.{_NULLS}", FLAG, "false"):
+        reader.idle[f"{name}.{_NULLS}"] = note = "a NULL stays NULL, also in a column with a DEFAULT"
+        reader.warnings.append(f"{name}.{_NULLS}=true has no effect: {note}")
     others = sorted(f"{name}.{option}" for option in reader.prefixed(f"{name}.") if option not in _OF_JSON)
+    reader.idle |= dict.fromkeys(others, "no option of a JSON converter")
     if others:
         reader.warnings.append(f"Settings without effect, because {name} writes JSON: {', '.join(others)}")
     return FormatChoice(

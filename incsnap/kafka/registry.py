@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from incsnap.config.registry_settings import client_settings
 from incsnap.connect.avro_difference import differences
 from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
 from incsnap.kafka.refusals import SinkRefused
-from incsnap.kafka.registry_settings import client_settings
 
 _log = logging.getLogger(__name__)
 

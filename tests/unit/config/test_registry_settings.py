@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import logging
+import json
+from pathlib import Path
 
 import pytest
 
+from incsnap.config.load import explain
+from incsnap.config.registry_settings import client_settings
 from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.kafka.registry import Registry
-from incsnap.kafka.registry_settings import client_settings
+from tests.support.job_settings import LEAST, loaded_with, problems_with
+from tests.support.properties import dotted
 
 URL = "http://127.0.0.1:1/apis"
 
@@ -77,10 +81,45 @@ def test_the_default_strategy_of_subjects_may_be_named() -> None:
     assert "value.subject.name.strategy" not in client_settings(URL, {"value.subject.name.strategy": name}).client
 
 
-def test_an_unknown_setting_is_named_once_in_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        client_settings(URL, {"schema.registry.odd": "1"})
-    assert "schema.registry.odd" in caplog.text
+def test_unknown_settings_and_those_without_effect_are_told_apart() -> None:
+    settings = client_settings(URL, {"schema.registry.odd": "1", "schemas.cache.size": "9"})
+    assert (settings.unknown, settings.idle) == (("schema.registry.odd",), ("schemas.cache.size",))
+
+
+_AVRO = {"value__converter": "AvroConverter", "value__converter__schema__registry__url": URL}
+
+
+def test_an_unknown_option_of_an_avro_converter_is_warned_of_before_the_start(tmp_path: Path) -> None:
+    file = tmp_path / "job.json"
+    given = {**LEAST, **dotted(_AVRO), "value.converter.nonsense": "1", "value.converter.timeout": "3"}
+    file.write_text(json.dumps(given))
+    explanation = explain(file)
+    fates = {each.name: each.fate for each in explanation.settings}
+    assert fates["value.converter.nonsense"] == "without effect"
+    assert fates["value.converter.timeout"] == "obeyed"
+    assert any("value.converter.nonsense" in warning for warning in explanation.warnings)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "word"),
+    [
+        ("ssl.truststore.location", "/store.jks", "Java key store"),
+        ("value.subject.name.strategy", "x.RecordNameStrategy", "TopicNameStrategy is"),
+    ],
+)
+def test_an_option_that_no_start_would_take_is_refused_with_the_other_settings(
+    option: str, value: str, word: str
+) -> None:
+    text = problems_with(**_AVRO, **{f"value__converter__{option.replace('.', '__')}": value})
+    assert f"value.converter.{option}: " in text
+    assert word in text
+
+
+def test_a_null_that_the_converter_should_replace_is_warned_of() -> None:
+    name = "value__converter__replace__null__with__default"
+    given = {"value__converter": "JsonConverter", "key__converter": "JsonConverter"}
+    assert any("replace.null" in warning for warning in loaded_with(**given, **{name: "true"}).warnings)
+    assert not any("replace.null" in warning for warning in loaded_with(**given, **{name: "false"}).warnings)
 
 
 def test_a_client_that_refuses_its_settings_is_a_matter_of_the_file() -> None:

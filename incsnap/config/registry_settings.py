@@ -6,15 +6,12 @@ https://docs.confluent.io/platform/current/schema-registry/connect.html#configur
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from incsnap.config.names import words
 from incsnap.errors import ConfigError
-
-_log = logging.getLogger(__name__)
 
 _PREFIX = "schema.registry."
 _NUMBERS = words("timeout max.retries retries.wait.ms retries.max.wait.ms")
@@ -35,6 +32,7 @@ _IDLE = words(
     schemas.cache.config schemas.cache.size max.schemas.per.subject enhanced.avro.schema.support
     latest.compatibility.strict id.compatibility.strict avro.remove.java.properties ssl.truststore.password
     ssl.truststore.type ssl.keystore.type ssl.endpoint.identification.algorithm ssl.protocol schemas.enable
+    ignore.default.for.nullables
     """
 )
 #: Our defaults. Without a timeout the client would wait for ever; a registry answers in milliseconds.
@@ -49,13 +47,15 @@ class RegistryClientSettings:
     auto_register: bool = True  #: auto.register.schemas
     latest: bool = False  #: use.latest.version
     normalize: bool = False  #: normalize.schemas
+    idle: tuple[str, ...] = ()  #: options without effect here
+    unknown: tuple[str, ...] = ()  #: options that no Avro converter has, as far as is known
 
 
 def client_settings(url: str, given: Mapping[str, str]) -> RegistryClientSettings:
-    """Return the options in `given`, and log unknown ones. Raise ConfigError for a value that is not supported."""
+    """Return the options in `given`. Raise ConfigError for a value that is not supported."""
     client: dict[str, Any] = {"url": url, **_DEFAULTS}
     flags = {"auto.register.schemas": True, "use.latest.version": False, "normalize.schemas": False}
-    unknown = []
+    idle, unknown = [], []
     for whole, value in given.items():
         name = whole.removeprefix(_PREFIX)
         if name in flags:
@@ -72,12 +72,15 @@ def client_settings(url: str, given: Mapping[str, str]) -> RegistryClientSetting
             _source_of_password(name, value)
         elif name in _FIXED:
             _fixed(name, value)
-        elif name not in _IDLE:
-            unknown.append(whole)
-    if unknown:
-        _log.warning("Settings of the Avro converter that have no effect here: %s", ", ".join(sorted(unknown)))
+        else:
+            (idle if name in _IDLE else unknown).append(whole)
     return RegistryClientSettings(
-        client, flags["auto.register.schemas"], flags["use.latest.version"], flags["normalize.schemas"]
+        client,
+        flags["auto.register.schemas"],
+        flags["use.latest.version"],
+        flags["normalize.schemas"],
+        tuple(idle),
+        tuple(unknown),
     )
 
 
