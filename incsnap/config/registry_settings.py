@@ -55,7 +55,8 @@ def client_settings(url: str, given: Mapping[str, str]) -> RegistryClientSetting
     """Return the options in `given`. Raise ConfigError for a value that is not supported."""
     client: dict[str, Any] = {"url": url, **_DEFAULTS}
     flags = {"auto.register.schemas": True, "use.latest.version": False, "normalize.schemas": False}
-    idle, unknown = [], []
+    idle: list[str] = []
+    unknown: list[str] = []
     for whole, value in given.items():
         name = whole.removeprefix(_PREFIX)
         if name in flags:
