@@ -18,7 +18,7 @@ from signals.records import (
     Signal,
     SignalRecord,
 )
-from signals.regex import exact_name, signal_matcher
+from signals.regex import MAX_CHARACTERS, named, signal_matcher
 from signals.select_statement import condition_of
 
 Data = dict[str, Any]
@@ -221,7 +221,7 @@ def _narrowed(pattern: str, statement: str) -> str:
 
     Raise _BadError if the statement does more than select rows by a condition.
     """
-    database, _, table = (exact_name(pattern) or "").partition(".")
+    database, _, table = (named(pattern) or "").partition(".")
     condition, problem = condition_of(statement, database, table) if table else ("", "it is for more than one table")
     if problem:
         raise _BadError(
@@ -257,7 +257,7 @@ def _bounded(listed: list[Any], where: str) -> None:
 
 def _few_expressions(patterns: list[str], where: str) -> None:
     """Raise _BadError if the list has so many expressions that the stream would wait for their compilation."""
-    sizes = [len(pattern) for pattern in patterns if exact_name(pattern) is None]
+    sizes = [len(pattern) for pattern in patterns if named(pattern) is None]
     if len(sizes) > MAX_EXPRESSIONS or sum(sizes) > MAX_OF_EXPRESSIONS:
         raise _BadError(
             f"{where} has {len(sizes)} expressions with {sum(sizes)} characters; {MAX_EXPRESSIONS} with"
@@ -268,6 +268,8 @@ def _few_expressions(patterns: list[str], where: str) -> None:
 
 def _checked(pattern: str, where: str) -> str:
     """Return `pattern`. Raise _BadError if it is not an expression that we understand."""
+    if len(pattern) <= MAX_CHARACTERS and named(pattern):
+        return pattern
     try:
         signal_matcher(pattern)
     except re.error as error:

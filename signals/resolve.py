@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from signals.records import AdditionalCondition
-from signals.regex import exact_name, signal_matcher
+from signals.regex import named, signal_matcher
 
 #: Most processor seconds for all patterns of one list, because the stream waits. One pattern takes 20 ms for 10,000
 #: tables.
@@ -23,7 +23,7 @@ class Resolved:
     """The tables that a signal means."""
 
     tables: tuple[str, ...]  #: captured tables that a pattern matches
-    unknown: tuple[str, ...]  #: patterns that match no captured table, without their backticks
+    unknown: tuple[str, ...]  #: patterns that match no captured table, a quoted name without its quotes
 
 
 class _Names:
@@ -48,7 +48,7 @@ class _Names:
 
         Raise TimeoutError if all patterns of the list together take too long.
         """
-        if name := exact_name(pattern):
+        if name := named(pattern):
             return self.called(name, ignore_case=ignore_case)
         try:
             matches = signal_matcher(pattern, ignore_case=ignore_case)
@@ -76,13 +76,10 @@ def resolve(patterns: Iterable[str], captured: Sequence[str], *, ignore_case: bo
     tables: dict[str, None] = {}
     unknown: dict[str, None] = {}
     for pattern in patterns:
-        literal = pattern.replace("`", "")
-        if matching := names.matched(pattern, ignore_case=ignore_case) or names.called(
-            literal, ignore_case=ignore_case
-        ):
+        if matching := names.matched(pattern, ignore_case=ignore_case):
             tables.update(dict.fromkeys(matching))
         else:
-            unknown[literal] = None
+            unknown[named(pattern) or pattern] = None
     return Resolved(tuple(tables), tuple(unknown))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from incsnap.monitoring.row_estimate import expected_rows, share_of_keys
 from incsnap.monitoring.status import FinishedTable, KeyRange, LimitStatus, SnapshotStatus, TableStatus, WindowStatus
-from incsnap.snapshot.context import Scan, SnapshotContext
+from incsnap.snapshot.context import Scan, SnapshotContext, id_of
 from incsnap.snapshot.engine import BatchFacts, Plan
 from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.load import MeasuredLoad
@@ -151,7 +151,7 @@ def _table(scan: Scan, windows: Sequence[Window], facts: TableFacts) -> TableSta
     return TableStatus(
         number=scan.number,
         table=str(scan.table),
-        signal=scan.request.signal,
+        signal=id_of(scan.request.signal),
         condition=scan.request.collection.condition,
         rows_done=scan.rows_read + sent,
         rows_expected=expected.likely if expected else None,

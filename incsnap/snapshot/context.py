@@ -6,7 +6,9 @@ work follow from it (`Scan.chunk`, `released`, `held_tables`). `offset` writes i
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
 from incsnap.snapshot.commands import DataCollection
 from incsnap.snapshot.keys import Key
@@ -16,12 +18,32 @@ from incsnap.snapshot.throttle import NOT_THROTTLED, Throttle
 from incsnap.snapshot.window import Chunk, ChunkTime, Window
 from incsnap.tables import TableId
 
+#: Ending of the identity of a signal whose id an unfinished signal has already.
+_ENDING = "\x1f#"
+
+
+def identity_of(id_: str, taken: Container[str]) -> str:
+    """Return an identity for the signal with this id that is none of `taken`, the identities of unfinished signals.
+
+    >>> identity_of("ad-hoc", []), identity_of("ad-hoc", ["ad-hoc"]).endswith("#2")
+    ('ad-hoc', True)
+    """
+    names = chain((id_,), (f"{id_}{_ENDING}{number}" for number in count(2)))
+    return next(name for name in names if name not in taken)
+
+
+def id_of(identity: str) -> str:
+    """Return the id of the signal with this identity, as notifications and logs show it."""
+    id_, ending, number = identity.rpartition(_ENDING)
+    return id_ if ending and number.isdecimal() else identity
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """A data collection that waits in the queue."""
 
-    signal: str  #: id of the signal that asked for the table
+    #: identity of the signal that asked for the table: its id, with an ending if another signal has this id (`id_of`)
+    signal: str
     collection: DataCollection  #: table, with its condition and surrogate key
 
     @property

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
-from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
+from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext, id_of
 from incsnap.snapshot.notifications import FEW_NAMED, Notification, comma_list
 from incsnap.snapshot.throttle import ThrottleLimits
 from incsnap.snapshot.window import Window
@@ -67,12 +67,12 @@ class NextContext:
     # -- notifications, warnings, requests
 
     def notify(self, signal: str, kind: str, **fields: str) -> None:
-        """Add a notification for the signal with id `signal`. `fields` become its additional data."""
-        self.notifications.append(Notification(signal, kind, self.now_ms, tuple(fields.items())))
+        """Add a notification for the signal with the identity `signal`. `fields` become its additional data."""
+        self.notifications.append(Notification(id_of(signal), kind, self.now_ms, tuple(fields.items())))
 
     def warn(self, text: str, signal: str) -> None:
-        """Add a warning for the log, about the signal with id `signal`."""
-        self.warned.append(Warned(text, signal))
+        """Add a warning for the log, about the signal with the identity `signal`."""
+        self.warned.append(Warned(text, id_of(signal)))
 
     def give_up_row(self, signal: str, table: TableId, first: str, last: str, error: str) -> None:
         """Warn that a row of the table cannot be read or sent, and notify the user that the row is in quarantine.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.commands import Command, Execute, LeaveOut, Pause, Resume, Stop
-from incsnap.snapshot.context import Request
+from incsnap.snapshot.context import Request, identity_of
 from incsnap.snapshot.next_context import REASON, NextContext
 from incsnap.snapshot.notifications import comma_list
 
@@ -31,21 +31,21 @@ def obey(state: NextContext, command: Command) -> None:
 
 def _execute(state: NextContext, command: Execute) -> None:
     """Put the tables of the command into the queue, and report STARTED."""
-    if command.id in state.unfinished():
-        state.warn(f"signal {command.id} is repeated while its snapshot runs; ignored", command.id)
-        return
+    signal = identity_of(command.id, state.unfinished())
     if not command.collections and not command.unresolved:
         state.warn(f"signal {command.id} asks for no table; ignored", command.id)
         return
-    if command.id in state.recent:
+    if signal != command.id:
+        state.warn(f"signal {command.id} comes again while a snapshot with this id runs; both are obeyed", command.id)
+    elif command.id in state.recent:
         state.warn(f"signal {command.id} is repeated after its snapshot has finished; obeyed again", command.id)
     state.recent = [*(each for each in state.recent if each != command.id), command.id][-MAX_RECENT:]
     by_table = {collection.table: collection for collection in reversed(command.collections)}
-    requests = [Request(command.id, by_table[table]) for table in dict.fromkeys(c.table for c in command.collections)]
+    requests = [Request(signal, by_table[table]) for table in dict.fromkeys(c.table for c in command.collections)]
     names = [*(str(request.table) for request in requests), *command.unresolved]
-    state.notify(command.id, notes.STARTED, data_collections=comma_list(names))
+    state.notify(signal, notes.STARTED, data_collections=comma_list(names))
     for name in command.unresolved:
-        state.unknown(command.id, name)
+        state.unknown(signal, name)
     state.ask(requests)
 
 

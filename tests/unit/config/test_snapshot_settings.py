@@ -47,14 +47,20 @@ def test_tables_of_the_start_are_chosen_by_java_regexes_in_any_letter_case() -> 
         ("SELECT * FROM orders WHERE a IN (SELECT a FROM x LIMIT 3)", "a IN (SELECT a FROM x LIMIT 3)"),
         ("SELECT * FROM shop.orders WHERE n = 'ORDER BY )' OR `limit` = 1", "n = 'ORDER BY )' OR `limit` = 1"),
         ("SELECT * FROM shop.orders WHERE orders.lock_id = 1", "orders.lock_id = 1"),
+        ("SELECT * FROM shop.orders WHERE v = 1 ORDER BY id", "v = 1"),
+        (
+            "SELECT * FROM shop.orders WHERE v = '(' AND f(a, (2)) > 1\norder  by f(id, ';'), `limit` DESC;",
+            "v = '(' AND f(a, (2)) > 1",
+        ),
     ],
 )
 def test_the_where_of_a_statement_becomes_the_condition_of_its_table(statement: str, condition: str) -> None:
     assert overridden(statement) == {"shop.orders": condition}
 
 
-def test_a_statement_without_where_reads_all_rows() -> None:
-    assert overridden("SELECT * FROM shop.orders") == {}
+@pytest.mark.parametrize("order", ["", " ORDER BY id DESC", " order by id;"])
+def test_a_statement_without_where_reads_all_rows(order: str) -> None:
+    assert overridden(f"SELECT * FROM shop.orders{order}") == {}
 
 
 @pytest.mark.parametrize(
@@ -63,9 +69,11 @@ def test_a_statement_without_where_reads_all_rows() -> None:
         ("SELECT id, v FROM shop.orders WHERE v = 1", "it is not a SELECT * of one table with a WHERE at most"),
         ("SELECT * FROM shop.orders o WHERE o.v = 1", "it is not a SELECT * of one table"),
         ("SELECT * FROM shop.orders JOIN shop.items USING (id)", "it is not a SELECT * of one table"),
-        ("SELECT * FROM shop.orders ORDER BY id", "it is not a SELECT * of one table"),
+        ("SELECT * FROM shop.orders ORDER BY id LIMIT 5", "it is not a SELECT * of one table"),
         ("SELECT * FROM shop.items WHERE v = 1", "it does not read shop.orders"),
-        ("SELECT * FROM shop.orders WHERE v = 1 ORDER BY id", "behind its WHERE stands ORDER"),
+        ("SELECT * FROM shop.orders WHERE v = 1 ORDER BY id LIMIT 9", "behind its WHERE stands ORDER"),
+        ("SELECT * FROM shop.orders WHERE v = 1 ORDER BY id -- all", "its WHERE is not one condition: it holds a"),
+        ("SELECT * FROM shop.orders WHERE v = 1 ORDER BY (id", "its WHERE is not one condition: a parenthesis"),
         ("SELECT * FROM shop.orders WHERE (v = 1) limit 10", "behind its WHERE stands LIMIT"),
         ("SELECT * FROM shop.orders WHERE v = 1 UNION SELECT * FROM shop.items", "behind its WHERE stands UNION"),
         ("SELECT * FROM shop.orders WHERE v = 1 -- all", "its WHERE is not one condition: it holds a comment"),

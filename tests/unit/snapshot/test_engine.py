@@ -149,14 +149,18 @@ def test_a_later_signal_for_the_same_table_is_a_request_of_its_own() -> None:
     ]
 
 
-def test_a_repeated_signal_is_ignored_while_its_snapshot_runs() -> None:
-    job = Snapshots({A: list(range(9))})
+def test_each_of_several_signals_with_one_id_is_obeyed() -> None:
+    job = Snapshots({A: list(range(9)), B: [1, 2]})
     job.batch(execute("s", A))
-    plan = job.batch(execute("s", A))
+    plan = job.batch(execute("s", A), execute("s", B))
 
-    assert plan.warnings == ("signal s is repeated while its snapshot runs; ignored",)
-    assert len(plan.context.scans) == 1
-    assert plan.context.queue == ()
+    assert plan.warnings == ("signal s comes again while a snapshot with this id runs; both are obeyed",) * 2
+    job.until_done()
+    kinds = [kind for _, kind, _ in job.notified()]
+    assert [kinds.count(kind) for kind in ("STARTED", "TABLE_SCAN_COMPLETED", "COMPLETED")] == [3, 3, 3]
+    assert {id_ for id_, *_ in job.notified()} == {"s"}
+    scanned = [dict(n.fields).get("scanned_collection") for each in job.log for n in each.notifications]
+    assert (scanned.count(str(A)), scanned.count(str(B))) == (2, 1)
 
 
 def test_a_signal_repeated_after_its_snapshot_is_obeyed_with_a_warning() -> None:
