@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from incsnap.config import converters
 from incsnap.config.columns import without_salt
 from incsnap.config.declarations import SETTINGS
-from incsnap.config.names import WITHOUT_EFFECT, unused_names
+from incsnap.config.names import unused_names
 from incsnap.config.reader import SettingsReader
 from incsnap.config.references import is_reference
 from incsnap.config.secrets import is_secret
 from incsnap.config.transforms import is_unread
+from incsnap.config.without_effect import WITHOUT_EFFECT, reason_of
 
 OBEYED, IDLE, REFUSED, UNKNOWN = "obeyed", "without effect", "refused", "unknown"
 FILE, WORKER, DEFAULT = "file", "worker", "default"
@@ -48,7 +49,7 @@ def explained(reader: SettingsReader, own: frozenset[str], inherited: frozenset[
         if shown in problems:
             fate, note = REFUSED, problems[shown]
         elif name in foreign or name in reader.idle or is_unread(reader, name):
-            fate, note = IDLE, reader.idle.get(name, "")
+            fate, note = IDLE, reader.idle.get(name) or reason_of(name)
         elif name in unknown:
             fate, note = UNKNOWN, f"did you mean {unknown[name]}?" if unknown[name] else ""
         else:

@@ -14,11 +14,11 @@ from incsnap.config.declarations import SETTINGS
 from incsnap.config.declarations.kinds import FLAG, TABLE, Kind
 from incsnap.config.documents import read_document
 from incsnap.config.load import Loaded, from_properties
-from incsnap.config.names import WITHOUT_EFFECT
 from incsnap.config.patterns import TableFilter
 from incsnap.config.reader import SettingsReader
 from incsnap.config.servers import KafkaSettings
 from incsnap.config.settings import Formats, FrameSettings, HeartbeatSettings, Settings
+from incsnap.config.without_effect import WITHOUT_EFFECT
 from incsnap.envelope.frame_format import IMAGES, ROW
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId

@@ -10,58 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from incsnap.config.declarations import PREFIXES, SETTINGS
+from incsnap.config.without_effect import WITHOUT_EFFECT, reason_of
 
 
 def words(text: str) -> frozenset[str]:
     """Return the words of `text`. A long list is easier to read as text than as literals."""
     return frozenset(text.split())
-
-
-WITHOUT_EFFECT = words(
-    """
-    snapshot.mode.configuration.based.snapshot.schema snapshot.mode.configuration.based.snapshot.on.schema.error
-    name connector.class tasks.max config.action.reload header.converter errors.tolerance errors.log.enable
-    errors.log.include.messages errors.retry.timeout exactly.once.support
-    transaction.boundary transaction.boundary.interval.ms topic.creation.enable
-    plugin.path group.id custom.metric.tags
-    database.initial.statements database.jdbc.driver database.connectionTimeZone
-    database.serverTimezone database.history database.ssl.truststore.password database.server.name
-    database.allowPublicKeyRetrieval database.useSSL database.requireSSL database.verifyServerCertificate
-    database.sslMode database.enabledTLSProtocols database.useUnicode database.characterEncoding
-    database.zeroDateTimeBehavior database.tinyInt1isBit database.useCursorFetch database.tcpKeepAlive
-    database.autoReconnect database.connectTimeout database.socketTimeout
-    connect.keep.alive connect.keep.alive.interval.ms connect.keep.alive.read.timeout.ms use.nongraceful.disconnect
-    table.ignore.builtin gtid.source.includes gtid.source.excludes gtid.source.filter.dml.events
-    min.row.count.to.stream.results binlog.buffer.size event.deserialization.failure.handling.mode
-    max.queue.size query.fetch.size
-    snapshot.locking.mode snapshot.locking.mode.custom.name snapshot.query.mode snapshot.query.mode.custom.name
-    snapshot.mode.custom.name snapshot.new.tables snapshot.delay.ms snapshot.fetch.size snapshot.lock.timeout.ms
-    snapshot.tables.order.by.row.count
-    snapshot.max.threads.multiplier legacy.snapshot.max.threads streaming.delay.ms
-    incremental.snapshot.allow.schema.changes incremental.snapshot.watermarking.strategy
-    signal.kafka.poll.timeout.ms signal.emit.failure.max.retries signal.emit.failure.backoff.ms
-    heartbeat.topics.prefix
-    topic.cache.size source.struct.version internal.key.converter internal.value.converter
-    unavailable.value.placeholder  retriable.restart.connector.wait.ms
-    executor.shutdown.timeout.ms guardrail.collections.max guardrail.collections.limit.action
-    advanced.metrics.enable binlog.net.read.timeout binlog.net.write.timeout connection.validation.timeout.ms
-    custom.retriable.exception custom.sanitize.pattern database.protocol ddl.parser.type gtid.ignore.on.recovery
-    log.position.check.enable poll.dispatch.interval.ms queue.provider.type statistics.metrics.enabled
-    database.whitelist database.blacklist table.whitelist table.blacklist column.whitelist column.blacklist
-    post.processors transaction.metadata.factory sourceinfo.struct.maker database.server.id.offset
-    topic.regex topic.replacement topic.key.enforce.uniqueness topic.key.field.name topic.key.field.regex
-    topic.key.field.replacement async.engine.enable notification.log.level
-    """
-)
-_WITHOUT_EFFECT_PREFIXES = tuple(
-    words(
-        """
-        schema.history.internal database.history. offset. driver. errors.deadletterqueue. database.connection.
-        internal. admin. consumer. openlineage. header.converter. post.processors. post_processors. debezium.
-        config.providers
-        """
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +39,7 @@ def unused_names(names: Iterable[str], converters: Iterable[str] = ()) -> Unused
             foreign.append(name)
         elif name in SETTINGS or name.startswith(obeyed):
             continue
-        elif name.startswith(_WITHOUT_EFFECT_PREFIXES):
+        elif reason_of(name):
             foreign.append(name)
         else:
             unknown.append((name, meant(name)))

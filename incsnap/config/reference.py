@@ -1,6 +1,7 @@
 """The pages that are made from the declarations of settings: `python -m incsnap.config.reference` writes them to docs.
 
-The sample is a file of all settings with their defaults. The reference has a table for each group.
+The sample is a file of all settings with their defaults. The reference has a table for each group. The page for users
+of Debezium has a table of the settings that are not obeyed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from pathlib import Path
 
 from incsnap.config.declarations import GROUPS, capture
 from incsnap.config.declarations.setting import Setting
+from incsnap.config.older_names import LISTS
+from incsnap.config.unsupported import CHANGE_RECORDS
+from incsnap.config.without_effect import REASONS
 
 _SAMPLE = """\
 # All settings of incsnap, made from their declarations by `python -m incsnap.config.reference`.
@@ -19,6 +23,8 @@ _SAMPLE = """\
 # A value may be ${env:NAME}, ${file:PATH:KEY} or ${directory:PATH:KEY}.
 # docs/operation.md explains the settings. `incsnap config FILE` shows what a file means.
 """
+#: The marks around the table of `not_obeyed` in docs/migrate-from-debezium.md.
+_BEGIN, _END = "<!-- made by incsnap.config.reference -->", "<!-- end -->"
 _REFERENCE = """\
 # Settings
 
@@ -53,6 +59,32 @@ def reference() -> str:
     return "".join(parts)
 
 
+def not_obeyed() -> str:
+    """Return the table of settings of Debezium and Kafka Connect that incsnap does not obey."""
+    refused = {
+        name: f"refused{f', unless it is `{value}`' if value else ''}: {missed.format(value='its value')}"
+        for name, (missed, value) in CHANGE_RECORDS.items()
+    }
+    refused |= {old: f"refused. Write `{new}`, or let `incsnap config --fix` do it" for old, new in LISTS.items()}
+    rows = {name: f"no effect. {reason}" for name, reason in REASONS.items()} | {
+        name: f"{text}." for name, text in refused.items()
+    }
+    lines = [f"| `{name}` | {text} |\n" for name, text in sorted(rows.items())]
+    return "".join(["| setting | what incsnap does |\n", "|---|---|\n", *lines])
+
+
+def with_table(page: str) -> str:
+    """Return the text of docs/migrate-from-debezium.md with the table between its marks replaced.
+
+    Raise ValueError if the page lacks the marks.
+    """
+    before, begin, rest = page.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not begin or not end:
+        raise ValueError(f"the page lacks {_BEGIN} or {_END}")
+    return f"{before}{begin}\n\n{not_obeyed()}\n{end}{after}"
+
+
 def _comment(setting: Setting) -> str:
     """Return the meaning of a setting, and its values if they are words to choose from."""
     allowed = setting.kind.allowed
@@ -82,3 +114,5 @@ if __name__ == "__main__":
     docs = Path(__file__).parents[2] / "docs"
     for name, text in (("sample.properties", sample()), ("settings.md", reference())):
         (docs / name).write_text(text)
+    migrate = docs / "migrate-from-debezium.md"
+    migrate.write_text(with_table(migrate.read_text()))

@@ -10,7 +10,9 @@ import pytest
 from incsnap.config.declarations import GROUPS, SETTINGS
 from incsnap.config.documents import read_document
 from incsnap.config.load import from_properties
-from incsnap.config.reference import reference, sample
+from incsnap.config.reference import reference, sample, with_table
+from incsnap.config.unsupported import CHANGE_RECORDS
+from incsnap.config.without_effect import WITHOUT_EFFECT
 
 DOCS = Path(__file__).parents[3] / "docs"
 SAMPLE = DOCS / "sample.properties"
@@ -21,6 +23,14 @@ _DECIDED = {setting.name for setting in next(iter(GROUPS.values()))}
 @pytest.mark.parametrize(("name", "made"), [("sample.properties", sample()), ("settings.md", reference())])
 def test_the_pages_are_made_from_the_declarations(name: str, made: str) -> None:
     assert (DOCS / name).read_text() == made, "run `python -m incsnap.config.reference`"
+
+
+def test_the_page_for_users_of_debezium_names_each_setting_that_is_not_obeyed() -> None:
+    page = (DOCS / "migrate-from-debezium.md").read_text()
+    assert page == with_table(page), "run `python -m incsnap.config.reference`"
+    for name in (*WITHOUT_EFFECT, *CHANGE_RECORDS):
+        assert f"\n| `{name}` |" in page
+    assert not WITHOUT_EFFECT & set(SETTINGS)
 
 
 def test_each_setting_is_declared_once() -> None:
