@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from incsnap.config.names import is_important, unused_names
 from incsnap.config.older_names import (
     DELETE_HANDLING,
     DROP_TOMBSTONES,
+    OPERATION_HEADER,
     OUTBOX_OPTIONS,
+    SOURCE_FIELDS,
     TOMBSTONE_HANDLING,
     TRANSFORMS,
     VALUES,
@@ -24,6 +27,9 @@ from incsnap.config.secrets import is_secret
 from signals.regex import exact_name
 
 _BROKERS, _HISTORY_BROKERS = "bootstrap.servers", "schema.history.internal.kafka.bootstrap.servers"
+_HISTORY_PRODUCER = "schema.history.internal.producer."
+#: Beginnings of the producer's settings that a login to Kafka needs.
+_LOGINS = ("security.protocol", "sasl.", "ssl.")
 _EVENT_ROUTER = "io.debezium.transforms.outbox.EventRouter"
 _UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
 _TABLE_LISTS = ("table.include.list", "table.exclude.list")
@@ -59,12 +65,13 @@ def corrections(values: Mapping[str, str], inherited: Mapping[str, str]) -> tupl
         if name in transforms:
             change = transforms[name]
         else:
-            new, reasons = present_name(name), []
+            new, reasons = _name_of(name, values), []
             if new != name and new in values:
                 changes.append(Change(name, "", None, f"{new} is set too, and only {new} is read."))
                 continue
             if new != name:
-                reasons.append(f"Debezium 3 calls it {new}.")
+                older = present_name(name) == new
+                reasons.append(f"Debezium 3 calls it {new}." if older else "It is misspelt: Debezium ignores it.")
             change = Change(name, new, VALUES.get(new, {}).get(value), " ".join(reasons))
             if change.value is not None:
                 change = Change(name, new, change.value, " ".join([*reasons, f"{value} is its older name."]))
@@ -74,12 +81,29 @@ def corrections(values: Mapping[str, str], inherited: Mapping[str, str]) -> tupl
     return (*changes, *_added(values, inherited))
 
 
+def _name_of(name: str, values: Mapping[str, str]) -> str:
+    """Return the present name of a setting. Correct a misspelt name if no job could start with it."""
+    present = present_name(name)
+    for _, meant in unused_names([present]).unknown:
+        if meant is not None and meant not in values and is_important(meant):
+            return meant
+    return present
+
+
 def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[Change]:
     """Yield the settings that a connector's file lacks and that can be known."""
     brokers = next((value for name, value in values.items() if present_name(name) == _HISTORY_BROKERS), "")
     if brokers and not values.get(_BROKERS) and not inherited.get(_BROKERS):
         reason = "The worker had it. This is the Kafka of the schema history: check that it is the right one."
         yield Change("", _BROKERS, brokers, reason)
+    if inherited or values.get(_BROKERS, brokers) != brokers:
+        return
+    # The worker's login to Kafka is mostly that of the schema history.
+    logins = {present_name(name).removeprefix(_HISTORY_PRODUCER): value for name, value in values.items()}
+    for name, value in logins.items():
+        given = (f"producer.{name}", f"producer.override.{name}")
+        if name.startswith(_LOGINS) and not any(each in values for each in given):
+            yield Change("", given[0], value, "The worker had it. This is the login of the schema history.")
 
 
 def _changed_options(values: Mapping[str, str]) -> dict[str, Change]:
@@ -98,7 +122,7 @@ def _changed_options(values: Mapping[str, str]) -> dict[str, Change]:
                 if start + old in values:
                     changes[start + old] = _moved(values, start + old, start + new)
         if _is(class_, _UNWRAP):
-            changes |= _tombstones(values, start)
+            changes |= {**_tombstones(values, start), **_additions(values, start)}
     return changes
 
 
@@ -132,6 +156,20 @@ def _tombstones(values: Mapping[str, str], start: str) -> dict[str, Change]:
         old[0]: first,
         **{name: Change(name, "", None, f"{TOMBSTONE_HANDLING} has its meaning.") for name in old[1:]},
     }
+
+
+def _additions(values: Mapping[str, str], start: str) -> dict[str, Change]:
+    """Return the changes of `add.source.fields` and `operation.header` to `add.fields` and `add.headers`."""
+    changes = {}
+    old, new = f"{start}{SOURCE_FIELDS}", f"{start}add.fields"
+    if values.get(old) and new not in values:
+        # A field of the source block had no `source_` in its name then.
+        fields = ",".join(f"source.{field}:{field}" for field in split_list(values[old]))
+        changes[old] = Change(old, new, fields, "The fields keep their names.")
+    old, new = f"{start}{OPERATION_HEADER}", f"{start}add.headers"
+    if values.get(old, "").strip().lower() == "true" and new not in values:
+        changes[old] = Change(old, new, "op", "The header keeps its name.")
+    return changes
 
 
 def _with_reference(change: Change, value: str) -> Change:

@@ -160,7 +160,9 @@ def _of_resources(path: str | Path, documents: Sequence[Any]) -> _Settings:
     if len(connectors) != 1:
         raise ConfigError(
             f"{path} has {len(connectors)} resources of the kind {' or '.join(_KINDS)}",
-            "Give each job a file of its own.",
+            "Give each job a file of its own."
+            if connectors
+            else f"{_HINT} Write an entry of a ConfigMap as such a file.",
         )
     place, resource = connectors[0]
     kind = resource["kind"]

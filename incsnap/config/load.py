@@ -24,7 +24,7 @@ from incsnap.config.corrections import Change, corrections
 from incsnap.config.declarations import SETTINGS
 from incsnap.config.documents import open_document, read_document, read_text
 from incsnap.config.explained import Explained, explained
-from incsnap.config.names import UnusedNames, unused_names
+from incsnap.config.names import NARROWING, UnusedNames, is_important, unused_names
 from incsnap.config.object_store import is_object_store, store_access
 from incsnap.config.reader import SettingsReader
 from incsnap.config.references import providers_of
@@ -236,20 +236,10 @@ def _problems(settings: Settings, reader: SettingsReader) -> list[str]:
 def _misspelt(unused: UnusedNames, reader: SettingsReader) -> list[str]:
     """Return a problem for each unknown name that looks like an important setting which is not given itself."""
     return [
-        f"{name}: unknown setting; did you mean {meant}?{_NARROWING.get(meant, '')}"
+        f"{name}: unknown setting; did you mean {meant}?{NARROWING.get(meant, '')}"
         for name, meant in unused.unknown
-        if meant is not None and not reader.given(meant) and (meant in _NEEDED or meant in _NARROWING)
+        if meant is not None and not reader.given(meant) and is_important(meant)
     ]
-
-
-#: A job cannot start without these settings. So a misspelling of one is a problem, not a warning.
-_NEEDED = {"checkpoint.location", *(name for name, setting in SETTINGS.items() if setting.is_needed)}
-#: Without these settings more data is sent than the user wants. So a misspelling of one is a problem as well.
-_NARROWING = {
-    f"{kind}.{side}.list": f" Without it, {kind}s would be captured that should not be"
-    for kind in ("database", "table", "column")
-    for side in ("include", "exclude")
-}
 
 
 def _unused_warning(unused: UnusedNames, reader: SettingsReader) -> list[str]:

@@ -18,6 +18,16 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+#: A job cannot start without these settings. So a misspelling of one is a problem, not a warning.
+_NEEDED = {"checkpoint.location", *(name for name, setting in SETTINGS.items() if setting.is_needed)}
+#: Without these settings more data is sent than the user wants. So a misspelling of one is a problem as well.
+NARROWING = {
+    f"{kind}.{side}.list": f" Without it, {kind}s would be captured that should not be"
+    for kind in ("database", "table", "column")
+    for side in ("include", "exclude")
+}
+
+
 @dataclass(frozen=True, slots=True)
 class UnusedNames:
     """Names of a file that incsnap does not obey."""
@@ -44,6 +54,11 @@ def unused_names(names: Iterable[str], converters: Iterable[str] = ()) -> Unused
         else:
             unknown.append((name, meant(name)))
     return UnusedNames(tuple(foreign), tuple(unknown))
+
+
+def is_important(name: str) -> bool:
+    """Return True if a job cannot start without the setting `name`, or would send more than the user wants."""
+    return name in _NEEDED or name in NARROWING
 
 
 def meant(name: str) -> str | None:

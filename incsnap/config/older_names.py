@@ -42,6 +42,8 @@ OUTBOX_OPTIONS = {
     "table.field.schema.version": "table.field.event.schema.version",
     "debezium.op.invalid.behavior": "table.op.invalid.behavior",
 }
+#: Old options of ExtractNewRecordState that list fields of the source block, and the one that adds the operation.
+SOURCE_FIELDS, OPERATION_HEADER = "add.source.fields", "operation.header"
 #: The two old options of ExtractNewRecordState that one option replaced.
 DROP_TOMBSTONES, DELETE_HANDLING = "drop.tombstones", "delete.handling.mode"
 TOMBSTONE_HANDLING = "delete.tombstone.handling.mode"

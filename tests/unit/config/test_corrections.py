@@ -143,6 +143,24 @@ def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
         ({"heartbeat.topics.prefix": "beat"}, {"topic.heartbeat.prefix": "beat"}),
         ({"table.include.list": "users", "database.include.list": "a,b"}, {}),
         ({"table.include.list": "users,.*x"}, {}),
+        ({"database.include": "a"}, {"database.include.list": "a"}),
+        ({"database.include": "a", "database.include.list": "b"}, {}),
+        ({"tombstone.on.delete": "false"}, {}),
+        (
+            {"transforms": "u", "transforms.u.type": "ExtractNewRecordState", "transforms.u.operation.header": "true"},
+            {"transforms.u.add.headers": "op"},
+        ),
+        (
+            {
+                "transforms": "u",
+                "transforms.u.type": "io.debezium.transforms.UnwrapFromEnvelope",
+                "transforms.u.add.source.fields": "ts_ms, db",
+            },
+            {
+                "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState",
+                "transforms.u.add.fields": "source.ts_ms:ts_ms,source.db:db",
+            },
+        ),
         (
             {"transforms": "o", "transforms.o.type": "EventRouter", "transforms.o.table.field.payload.id": "k"},
             {"transforms.o.table.field.event.key": "k"},
@@ -159,6 +177,24 @@ def test_the_brokers_come_from_the_worker_where_there_is_one() -> None:
     (history,) = (name for name in OLD if name.endswith("bootstrap.servers"))
     assert [each.new for each in corrections({history: "k:9092"}, {})][-1] == "bootstrap.servers"
     assert len(corrections({history: "k:9092"}, {"bootstrap.servers": "w:9092"})) == 1
+
+
+def test_the_login_to_kafka_comes_from_the_schema_history_where_no_worker_is_named() -> None:
+    history = "database.history.producer."
+    given = {
+        "database.history.kafka.bootstrap.servers": "k:9092",
+        f"{history}security.protocol": "SASL_SSL",
+        f"{history}sasl.mechanism": "SCRAM-SHA-512",
+        f"{history}linger.ms": "5",
+        "producer.override.sasl.mechanism": "PLAIN",
+    }
+
+    def added(values: dict[str, str], inherited: dict[str, str]) -> dict[str, str | None]:
+        return {each.new: each.value for each in corrections(values, inherited) if not each.old}
+
+    assert added(given, {}) == {"bootstrap.servers": "k:9092", "producer.security.protocol": "SASL_SSL"}
+    assert added(given, {"bootstrap.servers": "k:9092"}) == {}
+    assert added({**given, "bootstrap.servers": "other:9092"}, {}) == {}
 
 
 def test_a_change_of_a_secret_is_listed_without_its_value(tmp_path: Path) -> None:
