@@ -31,8 +31,11 @@ import yaml
 from incsnap.errors import ConfigError
 
 _JSON = re.compile(r"\s*(\[\s*)?\{")
-#: A line that only YAML has: the kind of a resource, or the key of an object that holds settings.
-_YAML = re.compile(r"^(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*$)", re.MULTILINE)
+#: A line that only YAML has: the kind of a resource, the key of an object that holds settings, or a setting behind a
+#: colon and a blank.
+_YAML = re.compile(
+    r"^(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*$|connector\.class: +\S)", re.MULTILINE
+)
 #: Kind of a resource -> the key in its spec that holds the settings: Strimzi's and Confluent for Kubernetes'.
 _KINDS = {"KafkaConnector": "config", "Connector": "configs"}
 _LIST = "List"

@@ -48,7 +48,7 @@ def refuse(reader: SettingsReader) -> None:
             "connector.class",
             "Debezium's: it is a managed connector of Confluent Cloud. Write"
             " io.debezium.connector.mysql.MySqlConnector, kafka.* as bootstrap.servers and producer.*, output.*.format"
-            " as key.converter and value.converter",
+            " as key.converter and value.converter, and after.state.only=true as the transform ExtractNewRecordState",
         )
     elif connector and connector not in _OF_MYSQL:
         reader.problem("connector.class", "a connector for MySQL; this job reads MySQL's binlog")

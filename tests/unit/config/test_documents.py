@@ -106,12 +106,19 @@ _LISTED = "apiVersion: v1\nkind: List\nitems:\n- " + json.dumps(_resource()) + "
         [REST],
         {"connectorName": "inventory", "connectorConfiguration": {**REST["config"]}},
         {"kind": "Connector", "metadata": {"name": "inventory"}, "spec": _confluent()},
+        "".join(f"{name}: {json.dumps(value)}\n" for name, value in JOB.items()),
         "# a comment\nname: inventory\nconfig:\n" + "".join(f"  {n}: {json.dumps(v)}\n" for n, v in JOB.items()),
     ],
     ids=[
         *("properties", "POST /connectors", "PUT /connectors/NAME/config", "GET /connectors?expand=info"),
         *("kubectl get kafkaconnector NAME -o json", "kubectl get kafkaconnector -o yaml"),
-        *("a list of one", "MSK Connect", "Confluent for Kubernetes", "the REST API's document as YAML"),
+        *(
+            "a list of one",
+            "MSK Connect",
+            "Confluent for Kubernetes",
+            "settings as YAML",
+            "the REST API's document as YAML",
+        ),
     ],
 )
 def test_a_connectors_file_is_read_in_each_of_its_forms(content: object, tmp_path: Path) -> None:
