@@ -88,10 +88,10 @@ class RunningJob:
             raise JobFailed(f"The job did not stop cleanly (code {self.exit_code()}):\n{self.log_tail()}")
 
     def kill(self, *, workers_too: bool = True) -> None:
-        """Kill the job's process group with SIGKILL, and with `workers_too` Spark's Python workers as well.
+        """Kill the job's process with SIGKILL, and with `workers_too` all other processes of its session as well.
 
-        The workers have their own process group in the same session. They may go on for a moment, as zombies that must
-        be fenced.
+        The JVM and Spark's Python processes have process groups of their own in the session. They may go on for a
+        moment, as zombies that must be fenced.
         """
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)

@@ -27,9 +27,16 @@ def error_console() -> Console:
 def problem(message: str, hint: str = "", *, severity: str = "error", name: str = "") -> None:
     """Print an error or a warning to stderr, and below it the hint that says what to do.
 
-    `severity` is the first word of the line, "error" or "warning". `name` is the name of the setting or check that
-    `message` is about; it is printed in bold before the message.
+    With `incsnap.log.format=json` the problem becomes a line of the log. `severity` is the first word of the line,
+    "error" or "warning". `name` is the name of the setting or check that `message` is about; it is printed in bold
+    before the message.
     """
+    from incsnap.monitoring.log_format import writes_json
+
+    if writes_json():
+        text = f"{name}{message}. {hint}" if hint else f"{name}{message}"
+        logging.getLogger("incsnap").log(logging.ERROR if severity == "error" else logging.WARNING, "%s", text)
+        return
     from rich.text import Text
 
     shown, colour = error_console(), "red" if severity == "error" else "yellow"

@@ -54,3 +54,8 @@ class JsonFormatter(logging.Formatter):
 def formatter(log_format: str) -> logging.Formatter:
     """Return the formatter for `log_format`, the value of `incsnap.log.format`: `text` or `json`."""
     return JsonFormatter() if log_format == "json" else TextFormatter(_TEXT)
+
+
+def writes_json() -> bool:
+    """Return True if this process logs JSON."""
+    return any(isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers)

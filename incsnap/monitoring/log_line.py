@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from incsnap.monitoring.amounts import count, duration, moment, size
-from incsnap.monitoring.status import JobStatus, TableStatus
+from incsnap.monitoring.status import JobStatus, Rates, TableStatus
 
 #: Tables that the line names. With more tables the line would be too long to read at a glance.
 _TABLES = 3
+#: Largest lag of a job that is up to date, in milliseconds.
+_IDLE_MS = 5_000
 
 
 def line(status: JobStatus) -> str:
-    """Return the log line of a job, for example `Lag 0.06 s; 1,234 events/s, ...`, or "" before the first planning."""
+    """Return the log line of a job, for example `Lag 0.06 s; 1,234 events/s, ...`.
+
+    Return "" before the first planning, and for an idle job: it has sent everything, and no snapshot is under way.
+    """
     if status.stream is None:
         return ""
     stream, rates, snapshot = status.stream, status.rates, status.snapshot
+    is_up_to_date = stream.connected and stream.lag_ms < _IDLE_MS and not stream.lag_bytes
+    if is_up_to_date and rates == Rates() and not snapshot.active:
+        return ""
     behind = f", {size(stream.lag_bytes)} behind" if stream.lag_bytes else ""
     parts = [
         f"Lag {duration(stream.lag_ms / 1000)}{behind}",

@@ -34,7 +34,7 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import KeptOffsets
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
-from incsnap.errors import ConfigError
+from incsnap.errors import ConfigError, shorten
 from incsnap.events import StreamPosition, server_of
 from incsnap.gtid import GtidSet
 from incsnap.monitoring.log_format import about
@@ -216,9 +216,10 @@ class Planner:
         plan = drive(next_context(start.snapshot, observed.facts), answers)
         for warned in plan.warned:
             log.warning("%s", warned.text, extra=about(warned.signal))
-        if "log" in self._settings.notifications.channels:
-            for notification in plan.context.notifications:
-                log.info("%s", notification.line(self._settings.topic_prefix), extra=about(notification.id))
+        is_whole = "log" in self._settings.notifications.channels
+        for notification in plan.context.notifications:
+            if text := notification.line(self._settings.topic_prefix) if is_whole else notification.summary():
+                log.info("%s", text, extra=about(notification.id))
         for command in observed.facts.commands:
             if isinstance(command, SetThrottle):
                 limits = ", ".join(f"{bound.name} {bound.most:,}" for bound in plan.bounds.values())
@@ -300,4 +301,6 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
         if files is not None and place is None:
             definitions = first_definitions(settings, definition_files(files), connection, stream)
     positions = first_positions(settings.snapshot)
-    return Offset(uuid4().hex, 0, stream, layout, signal_positions=positions, sought=sought, definitions=definitions)
+    job = uuid4().hex
+    log.info("The new job %s begins after the transactions %s", job, shorten(executed) or "none")
+    return Offset(job, 0, stream, layout, signal_positions=positions, sought=sought, definitions=definitions)

@@ -72,6 +72,25 @@ class Notification:
             f" additionalData={{{data}}}, timestamp={self.timestamp_ms}}}"
         )
 
+    def summary(self) -> str:
+        """Return the notification as a line for people, or "" if the log has it elsewhere.
+
+        Warnings tell of keys in quarantine and of changes that were left out. The regular line of a running job tells
+        of progress.
+        """
+        fields = dict(self.fields)
+        tables = fields.get("data_collections", "").replace(",", ", ")
+        if self.type == TABLE_SCAN_COMPLETED:
+            status = fields["status"]
+            return f"{fields['scanned_collection']}: {int(fields['total_rows_scanned']):,} rows were read; {status}"
+        return {
+            STARTED: f"The snapshot begins, of {tables}",
+            COMPLETED: "The snapshot is complete",
+            ABORTED: f"The snapshot ends unfinished, of {tables}",
+            PAUSED: "The snapshot is paused",
+            RESUMED: "The snapshot goes on",
+        }.get(self.type, "")
+
 
 #: Most tables named in a notification. A signal may ask for thousands, and notifications are part of the offset.
 MAX_NAMED = 50

@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.lock import CheckpointLock, checkpoint_lock
 from incsnap.checkpoint.object_store import set_access
+from incsnap.checkpoint.status import newest_offset
 from incsnap.config.explained import Explained
 from incsnap.config.settings import Settings
 from incsnap.errors import IncsnapError, ServerUnreachable, SinkError, shorten
@@ -29,6 +30,7 @@ from incsnap.spark.job import Run, begin, stop
 from incsnap.spark.launch.startup import Launch
 from incsnap.spark.prefix_start import PrefixStart
 from incsnap.spark.query_watch import watching
+from incsnap.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +81,7 @@ def run_forever(
             watching(settings, root, explained) as watch,
             contextlib.closing(PrefixStart(settings, replace_job=replace_job)) as prefix,
         ):
+            _log_start(settings)
             # The start is announced while the JVM boots, if the control topic exists. A server that is away now is
             # asked again before the first query.
             with contextlib.suppress(ServerUnreachable, SinkError):
@@ -97,6 +100,21 @@ def run_forever(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _log_start(settings: Settings) -> None:
+    """Log which release runs, between which servers, and where an existing job continues."""
+    mysql, kafka = settings.mysql, settings.kafka.bootstrap_servers
+    log.info(
+        "incsnap %s: topic.prefix %s, MySQL at %s:%d, Kafka at %s, checkpoint %s",
+        *(__version__, settings.topic_prefix, mysql.hostname, mysql.port, kafka, settings.checkpoint_location),
+    )
+    offset = None
+    with contextlib.suppress(IncsnapError, OSError, ValueError):  # the query reports a checkpoint that cannot be read
+        offset = newest_offset(settings.checkpoint_location.rstrip("/"))
+    if offset is not None:
+        at = offset.stream.at
+        log.info("The job %s continues after batch %d, at %s:%d", offset.job_id, offset.batch, at.file, at.pos)
 
 
 def _supervise(
@@ -140,6 +158,9 @@ def _supervise(
             error = failure
         except (Py4JError, ConnectionError) as failure:
             raise SparkDied(f"Spark's JVM does not answer any more: {shorten(failure)}") from None
+        if stopping.is_set() and error.resumable:
+            log.warning("Stopped. The running batch failed, so the next start repeats it: %s", error.message)
+            return
         error = run.prefix.cause_of(error)
         if time.monotonic() - began > _LASTING_SECONDS:
             failures, delay = 0, retries.initial_delay_ms / 1000

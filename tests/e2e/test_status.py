@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,10 @@ from click.testing import CliRunner
 from incsnap.cli.main import commands
 from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.status import JobStatus, load
+from incsnap.version import __version__
 from lab.captured_database import CapturedDatabase
 from lab.table_designs import ORDERS
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
@@ -112,3 +116,31 @@ def test_a_connection_that_was_lost_is_counted(play: CapturedDatabase) -> None:
 def _disconnects(play: CapturedDatabase) -> int:
     status = status_of(play)
     return status.stream.disconnects if status is not None and status.stream is not None else 0
+
+
+def test_a_log_in_json_tells_what_runs_and_a_signal_to_the_whole_group_ends_the_job_in_order(
+    play: CapturedDatabase,
+) -> None:
+    orders = play.create(ORDERS, 50)
+    with play.notices() as notices, play.job({"incsnap.log.format": "json"}) as job:
+        job.wait_until_streaming()
+        play.execute_by_row("nightly", [orders])
+        job.wait_until("the snapshot was complete", lambda: notices.completed("nightly"))
+        os.killpg(os.getpgid(job.pid), signal.SIGTERM)
+        wait_until(lambda: job.exit_code() is not None)
+        assert job.exit_code() == 0, job.log_tail()
+    lines = [json.loads(line) for line in play.log.read_text().splitlines()]
+    messages = [line["message"] for line in lines]
+    of_snapshot = [line["message"] for line in lines if line.get("snapshot") == "nightly"]
+
+    server = f"{play.mysql.host}:{play.mysql.port}"
+    assert any(
+        each.startswith(f"incsnap {__version__}: topic.prefix {play.prefix}, MySQL at {server}") for each in messages
+    )
+    assert any(each.startswith("The new job ") for each in messages)
+    assert of_snapshot == [
+        f"The snapshot begins, of {orders}",
+        f"{orders}: 50 rows were read; SUCCEEDED",
+        "The snapshot is complete",
+    ]
+    assert messages[-1] == "Stopped"

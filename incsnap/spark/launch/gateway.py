@@ -7,17 +7,22 @@ the JVM at that port instead. `spark-submit` gives a Python program its JVM in t
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shlex
 import shutil
 import signal
 import struct
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
 from incsnap.errors import IncsnapError
+from incsnap.monitoring.log_format import writes_json
 from incsnap.spark.owned_folders import listening, short_folder, sweep
 from incsnap.spark.session import GIVEN_JVM, without_secrets
 
@@ -25,6 +30,8 @@ _PREFIX, _SOCKET = "incsnap-jvm-", "owner"
 _SECRET = "PYSPARK_GATEWAY_SECRET"
 #: Most seconds for the JVM to boot: 1 to 3 on an idle machine.
 _BOOT_SECONDS = 120.0
+#: The logger of lines that Spark's JVM prints.
+_spark = logging.getLogger("spark")
 
 
 class JvmDidNotStart(IncsnapError):
@@ -64,24 +71,32 @@ class Gateway:
         # that.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            self._jvm = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
+            # A process group of its own: a SIGTERM to the job's group must not end the JVM before the running batch.
+            self._jvm = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, process_group=0
+            )
         finally:
             signal.signal(signal.SIGINT, before)
         assert self._jvm.stdin is not None
-        self._life = self._jvm.stdin
+        assert self._jvm.stderr is not None
+        self._life, self._log = self._jvm.stdin, self._jvm.stderr
+        self._relay = threading.Thread(target=_relay, args=(self._log,), name="incsnap-jvm-log", daemon=True)
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """Return the descriptors that no other process may have: the JVM's pipe, and the socket that marks the
+        """Return the descriptors that no other process may have: the JVM's pipes, and the socket that marks the
         folder."""
-        return self._life.fileno(), self._owner.fileno()
+        return self._life.fileno(), self._log.fileno(), self._owner.fileno()
 
     @contextlib.contextmanager
     def offered(self) -> Iterator[None]:
         """Wait until the JVM listens. A session that the block makes then uses this JVM. Raise JvmDidNotStart."""
+        # Not earlier: the zygote is forked from this process, which must have no threads then.
+        self._relay.start()
         deadline = time.monotonic() + _BOOT_SECONDS
         while not self._address_file.exists():
             if self._jvm.poll() is not None:
+                self._relay.join(1.0)
                 raise JvmDidNotStart(f"Spark's JVM ended with code {self._jvm.returncode}")
             if time.monotonic() > deadline:
                 raise JvmDidNotStart(f"Spark's JVM did not start in {_BOOT_SECONDS:g} s")
@@ -113,7 +128,25 @@ class Gateway:
             # The JVM reads the pipe only after it has booted.
             self._jvm.kill()
             self._jvm.wait(5.0)
+        if self._relay.is_alive():
+            self._relay.join(1.0)
+        if not self._relay.is_alive():
+            self._log.close()
 
     def _clear(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
         self._owner.close()
+
+
+def _relay(stream: IO[bytes]) -> None:
+    """Write what the JVM prints to stderr, until it ends. With `incsnap.log.format=json` each line becomes JSON."""
+    for raw in stream:
+        text = raw.decode(errors="replace").rstrip("\n")
+        # Spark's launcher asks for these modules, and the JVM warns of them at each start.
+        if text.startswith("WARNING: Using incubator modules"):
+            continue
+        if writes_json() and not text.startswith("{"):
+            _spark.warning("%s", text)
+        else:
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()

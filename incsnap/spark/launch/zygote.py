@@ -97,7 +97,8 @@ class Zygote:
                 for descriptor in (self._life, *private):
                     os.close(descriptor)
                 self._owner.close()
-                # Ctrl-C in a terminal is for the job, which stops in order.
+                # Ctrl-C in a terminal is for the job, which stops in order. So is a SIGTERM to the job's process group.
+                os.setpgid(0, 0)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 process_name.take(process_name.ZYGOTE)
                 _ForkServer(listener, life).serve()

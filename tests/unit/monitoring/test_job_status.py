@@ -378,7 +378,7 @@ def test_a_report_is_whole_or_absent(tmp_path: Path) -> None:
 def test_a_running_job_says_how_it_goes_now_and_then(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="incsnap")
     report = tmp_path / "report.json"
-    write(report, PlannerReport(10**13, 1, STREAM, SnapshotStatus()))
+    write(report, PlannerReport(10**13, 1, replace(STREAM, lag_bytes=7), SnapshotStatus()))
     watching = Watch("shop", InMemory(), Sums, every_seconds=0.01, log_seconds=0.02)
     watching.follow(report)
     wait_until(lambda: len(caplog.records) > 2)
@@ -386,7 +386,7 @@ def test_a_running_job_says_how_it_goes_now_and_then(tmp_path: Path, caplog: pyt
     watching.close(STOPPED)
 
     assert {record.message for record in caplog.records} == {
-        "Lag 0.04 s; 0 events/s, 0 snapshot rows/s, 0 B/s; at binlog.000002:1234, batch 7"
+        "Lag 0.04 s, 7 B behind; 0 events/s, 0 snapshot rows/s, 0 B/s; at binlog.000002:1234, batch 7"
     }
 
 

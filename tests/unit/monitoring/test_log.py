@@ -12,7 +12,7 @@ import pytest
 from incsnap.monitoring.amounts import count, duration, size
 from incsnap.monitoring.log_format import about, formatter
 from incsnap.monitoring.log_line import line
-from incsnap.monitoring.status import SnapshotStatus
+from incsnap.monitoring.status import Rates, SnapshotStatus
 from incsnap.snapshot.notifications import Notification
 from tests.support.job_statuses import running
 
@@ -68,6 +68,33 @@ def test_a_notification_is_logged_as_debezium_does() -> None:
         "[Notification Service]  {id='nightly', aggregateType='Incremental Snapshot', type='STARTED',"
         " additionalData={connector_name=shop, data_collections=shop.orders}, timestamp=17}"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "text"),
+    [
+        ("STARTED", {"data_collections": "shop.a,shop.b"}, "The snapshot begins, of shop.a, shop.b"),
+        (
+            "TABLE_SCAN_COMPLETED",
+            {"scanned_collection": "shop.a", "total_rows_scanned": "12345", "status": "SUCCEEDED"},
+            "shop.a: 12,345 rows were read; SUCCEEDED",
+        ),
+        ("COMPLETED", {}, "The snapshot is complete"),
+        ("IN_PROGRESS", {"data_collections": "shop.a"}, ""),
+    ],
+)
+def test_the_log_tells_when_a_snapshot_begins_and_ends(kind: str, fields: dict[str, str], text: str) -> None:
+    assert Notification("nightly", kind, 17, tuple(fields.items())).summary() == text
+
+
+def test_an_idle_job_logs_nothing() -> None:
+    stream = running().stream
+    assert stream is not None
+    idle = {"stream": replace(stream, lag_bytes=0), "snapshot": SnapshotStatus(), "rates": Rates()}
+
+    assert line(running(**idle)) == ""
+    assert line(running(**{**idle, "stream": replace(stream, lag_bytes=0, lag_ms=6_000)})).startswith("Lag 6 s;")
+    assert line(running(**{**idle, "rates": Rates(events=1.0)})).startswith("Lag")
 
 
 def test_a_healthy_job_says_all_in_one_line() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -101,3 +102,30 @@ def test_a_secret_stands_on_no_command_line(tmp_path: Path) -> None:
     command_line = (tmp_path / "told").read_text()
     assert "spark.master=local[1]" in command_line
     assert not any(secret in command_line for secret in ("very-secret", "AKIA-OURS", "hidden"))
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_what_the_jvm_prints_goes_to_stderr_in_the_format_of_the_log(tmp_path: Path, log_format: str) -> None:
+    home = tmp_path / "spark"
+    program = home / "bin" / "spark-submit"
+    program.parent.mkdir(parents=True)
+    lines = ("WARNING: Using incubator modules: x", "a line", '{"of": "a worker"}')
+    program.write_text("#!/bin/sh\n" + "".join(f"echo '{line}' >&2\n" for line in lines))
+    program.chmod(0o700)
+    job = f"""
+from incsnap.cli.output import set_log_format, set_up_log
+from incsnap.spark.launch.gateway import Gateway, JvmDidNotStart
+set_up_log("info")
+set_log_format({log_format!r})
+gateway = Gateway({{}}, {str(home)!r})
+try:
+    with gateway.offered():
+        pass
+except JvmDidNotStart:
+    gateway.close()
+"""
+    done = subprocess.run([sys.executable, "-c", job], capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+
+    first, second = done.stderr.splitlines()
+    assert second == '{"of": "a worker"}'
+    assert first == "a line" if log_format == "text" else json.loads(first)["message"] == "a line"
