@@ -16,6 +16,7 @@ def test_names_that_do_not_apply_are_listed_in_one_warning_and_never_refused() -
         offset__storage="y",
         key__converter="JsonConverter",
         value__converter="JsonConverter",
+        extended__headers__enabled="false",
     )
     (warning,) = loaded.warnings
     for name in ("connector.class", "tasks.max", "schema.history.internal.kafka.topic", "offset.storage"):
