@@ -26,6 +26,8 @@ def rewritten(document: Document, changes: Sequence[Change]) -> str:
     Properties and YAML keep their comments and their order. JSON keeps its order. Raise ConfigError if a setting stands
     where it cannot be replaced, for example behind a merge key of YAML.
     """
+    if not changes:
+        return document.text
     if document.form is Form.PROPERTIES:
         return "".join(_properties(document.text, changes))
     if document.form is Form.JSON:

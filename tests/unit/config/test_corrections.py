@@ -112,6 +112,21 @@ def test_comments_order_and_unchanged_lines_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        '{"name":"x",  "config":{"database.hostname":"db"}}',
+        "kind: KafkaConnector\nspec: {class: c}\n",
+        "# ours\r\ndatabase.hostname = db\r\n",
+    ],
+)
+def test_a_file_without_older_names_is_printed_as_it_is(text: str, tmp_path: Path) -> None:
+    (tmp_path / "job").write_bytes(text.encode())
+    result = _run(tmp_path / "job")
+    assert result.stdout.replace("\r", "") == text.replace("\r", "")
+    assert "No setting of this file has a newer name" in result.stderr
+
+
+@pytest.mark.parametrize(
     ("drops", "handling", "meant"),
     [
         ("", "", "drop"),
