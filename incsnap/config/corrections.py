@@ -183,7 +183,8 @@ def _with_reference(change: Change, value: str) -> Change:
 
 def _with_database(change: Change, value: str, values: Mapping[str, str]) -> Change:
     """Return `change` with the database before each table that lacks one, if the file captures one database only."""
-    databases = split_list(values.get("database.include.list", values.get("database.whitelist", "")))
+    included = (text for name, text in values.items() if _name_of(name, values) == "database.include.list")
+    databases = split_list(next(included, ""))
     database = exact_name(databases[0]) if len(databases) == 1 else None
     if change.new not in _TABLE_LISTS or not database:
         return change

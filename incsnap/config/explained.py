@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from incsnap.config import converters
 from incsnap.config.columns import without_salt
 from incsnap.config.declarations import SETTINGS
-from incsnap.config.names import unused_names
+from incsnap.config.names import is_important, unused_names
 from incsnap.config.reader import SettingsReader
 from incsnap.config.references import is_reference
 from incsnap.config.secrets import is_secret
@@ -51,7 +51,9 @@ def explained(reader: SettingsReader, own: frozenset[str], inherited: frozenset[
         elif name in foreign or name in reader.idle or is_unread(reader, name):
             fate, note = IDLE, reader.idle.get(name) or reason_of(name)
         elif name in unknown:
-            fate, note = UNKNOWN, f"did you mean {unknown[name]}?" if unknown[name] else ""
+            meant = unknown[name]
+            stops = meant is not None and is_important(meant) and not reader.given(meant)
+            fate, note = REFUSED if stops else UNKNOWN, f"did you mean {meant}?" if meant else ""
         else:
             fate, note = OBEYED, _meaning(name)
         given.append(Explained(shown, value, origin, fate, note))

@@ -6,7 +6,7 @@ from incsnap.config.reader import SettingsReader
 from signals.regex import exact_name
 
 _HEADERS = "extended.headers.enabled"
-_CONVERTERS = ("key.converter", "value.converter")
+_CONVERTERS = {"key.converter": "keys", "value.converter": "values"}
 #: List of patterns -> what its patterns name, and how many dots such a name has at least.
 _DOTS = {
     "table.include.list": ("database.table", 1),
@@ -23,9 +23,10 @@ def check(reader: SettingsReader, *, to_kafka: bool) -> None:
     """
     lacking = [name for name in _CONVERTERS if not reader.given(name)]
     if to_kafka and reader.given("connector.class") and lacking:
+        parts = " and ".join(_CONVERTERS[name] for name in lacking)
         reader.warnings.append(
-            f"{' and '.join(lacking)}: not in this file, so records are JSON without schemas. A worker of Kafka"
-            " Connect has converters, with schemas by default: name its file with --worker, or set the converters"
+            f"{' and '.join(lacking)}: not in this file, so {parts} are JSON without schemas. A worker of Kafka Connect"
+            " has converters, with schemas by default: name its file with --worker, or set the converters"
         )
     if to_kafka and reader.given("connector.class") and not reader.given(_HEADERS):
         reader.warnings.append(

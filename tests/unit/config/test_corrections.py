@@ -159,6 +159,10 @@ def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
         ({"table.include.list": "users", "database.include.list": "a,b"}, {}),
         ({"table.include.list": "users,.*x"}, {}),
         ({"database.include": "a"}, {"database.include.list": "a"}),
+        (
+            {"database.include": "a", "table.whitelist": "t"},
+            {"database.include.list": "a", "table.include.list": "a.t"},
+        ),
         ({"database.include": "a", "database.include.list": "b"}, {}),
         ({"tombstone.on.delete": "false"}, {}),
         (
@@ -240,9 +244,10 @@ def test_a_setting_behind_a_merge_key_is_to_be_corrected_by_hand(tmp_path: Path)
 
 def test_refused_settings_come_first_and_defaults_only_on_request(tmp_path: Path) -> None:
     file = tmp_path / "job.json"
-    file.write_text(json.dumps({**NEW, "table.blacklist": "inventory.x"}))
+    misspelt = {"table.exclude": "inventory.x"}
+    file.write_text(json.dumps({**NEW, "table.blacklist": "inventory.x", **misspelt}))
     shown = CliRunner().invoke(commands, ["config", str(file)]).stdout.splitlines()
-    assert shown[1].startswith("table.blacklist")
+    assert [line.split()[0] for line in shown[1:3]] == ["table.blacklist", "table.exclude"]
     assert not any(line.startswith("topic.delimiter") for line in shown)
     everything = CliRunner().invoke(commands, ["config", "--defaults", str(file)]).stdout
     assert "\ntopic.delimiter" in everything
