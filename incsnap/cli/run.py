@@ -4,6 +4,7 @@ end."""
 from __future__ import annotations
 
 import logging
+import os
 
 import click
 
@@ -28,6 +29,8 @@ def run(file: str, worker: str | None, skip_check: bool, replace_job: bool) -> N
     """
     from incsnap.spark.worker_python import leave_pandas_out
 
+    # Rows and keys are in the checkpoint and in Spark's temporary files. Only the job's user may read them.
+    os.umask(0o077)
     leave_pandas_out()
     from incsnap.cli import output
     from incsnap.config.load import explain, read

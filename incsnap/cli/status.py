@@ -20,11 +20,13 @@ from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.cli.status_display import shown
 from incsnap.config.frames import frame_settings
-from incsnap.config.load import read
+from incsnap.config.load import checkpoint_of
 from incsnap.config.object_store import is_object_store
 from incsnap.errors import IncsnapError
+from incsnap.monitoring.amounts import moment
 from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.liveness import Liveness, is_gone, liveness_of
+from incsnap.monitoring.log_line import line
 from incsnap.monitoring.status import FAILED, JobStatus, clock_ms, dump, load
 
 _FOLLOW_SECONDS = 1.0
@@ -48,12 +50,12 @@ def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, fol
     Exit code 1: the job is dead, has failed, or has left no status.
     """
     if table is None:
-        settings = read(file, worker).settings
+        location, access = checkpoint_of(file, worker)
     else:
         settings = frame_settings({"config": file, "table": table}).settings
-    location = settings.checkpoint_location
+        location, access = settings.checkpoint_location, settings.store
     if is_object_store(location):
-        set_access(location, settings.store)
+        set_access(location, access)
     current = _read(location)
     if current is None:
         output.console().print("null" if as_json else _without_file(location), markup=False)
@@ -139,12 +141,22 @@ def _follow(current: JobStatus, liveness: Liveness, location: str, *, as_json: b
             output.console().print(_json(current, liveness), markup=False)
             while looked():
                 output.console().print(_json(current, liveness), markup=False)
+        elif not output.console().is_terminal:
+            output.console().print(_line(current, liveness), markup=False)
+            while looked():
+                output.console().print(_line(current, liveness), markup=False)
         else:
             with Live(shown(current, liveness, clock_ms()), console=output.console(), auto_refresh=False) as live:
                 while looked():
                     live.update(shown(current, liveness, current.written_ms), refresh=True)
                 live.update("", refresh=True)
     return current, liveness
+
+
+def _line(current: JobStatus, liveness: Liveness) -> str:
+    """Return the status as one line, for a `--follow` whose output goes to a file or a pipe."""
+    state = current.state if liveness.alive or liveness.has_ended else "dead"
+    return f"{moment(current.written_ms)} {state}; {line(current, idle=True)}"
 
 
 def _json(current: JobStatus, liveness: Liveness) -> str:

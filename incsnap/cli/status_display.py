@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -15,16 +15,19 @@ from incsnap.monitoring.liveness import Liveness, stalled
 from incsnap.monitoring.status import (
     FAILED,
     RETRYING,
+    FinishedTable,
     JobStatus,
     LimitStatus,
     SnapshotStatus,
     StreamStatus,
     TableStatus,
 )
-from incsnap.snapshot.notifications import key_range
+from incsnap.snapshot.notifications import EMPTY, SUCCEEDED, key_range
 
 #: Tables, and key ranges of a table, that are shown. `--json` has all of them.
 _TABLES, _RANGES = 12, 5
+#: Ended tables that are shown: of those that were not read completely, and of all.
+_FAILED, _NEWEST = 8, 3
 
 
 def shown(status: JobStatus, liveness: Liveness, now_ms: int) -> RenderableType:
@@ -67,10 +70,16 @@ def _lines(status: JobStatus, liveness: Liveness, now_ms: int) -> Iterator[tuple
         wait = "XA transaction waits for its" if len(stream.prepared) == 1 else "XA transactions wait for their"
         yield "prepared", f"{len(stream.prepared)} {wait} XA COMMIT: {escape(names)}"
     yield "snapshot", escape(_snapshot(status.snapshot))
-    for ended in status.snapshot.finished[-3:]:
+    for ended in _worth_showing(status.snapshot.finished):
         why = f": {shorten(ended.reason, 200)}" if ended.reason else ""
         lost = f", without the keys {ended.missing_keys}" if ended.missing_keys else ""
         yield "finished", escape(f"{ended.table} {ended.status}, {count(ended.rows)} rows{lost}{why}")
+
+
+def _worth_showing(finished: Sequence[FinishedTable]) -> list[FinishedTable]:
+    """Return the ended tables to show: first those that were not read completely, then the newest."""
+    failed = [each for each in finished if each.status not in (SUCCEEDED, EMPTY)]
+    return [*failed[-_FAILED:], *(each for each in finished[-_NEWEST:] if each not in failed)]
 
 
 def _sent(status: JobStatus, liveness: Liveness) -> Iterator[tuple[str, str]]:

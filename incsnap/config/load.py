@@ -25,7 +25,7 @@ from incsnap.config.declarations import SETTINGS
 from incsnap.config.documents import open_document, read_document, read_text
 from incsnap.config.explained import Explained, explained
 from incsnap.config.names import NARROWING, UnusedNames, is_important, unused_names
-from incsnap.config.object_store import is_object_store, store_access
+from incsnap.config.object_store import StoreAccess, is_object_store, store_access
 from incsnap.config.reader import SettingsReader
 from incsnap.config.references import providers_of
 from incsnap.config.rewriting import rewritten
@@ -115,6 +115,28 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
     except ConfigError as error:
         problem = error.message
     return Corrected(text, changes, problem)
+
+
+def checkpoint_of(path: str | Path, worker: str | Path | None = None) -> tuple[str, StoreAccess]:
+    """Return the checkpoint's location in the file `path`, and the access to its bucket.
+
+    References in other values, such as passwords, are not resolved. Raise ConfigError if the file cannot be parsed, or
+    if a needed reference cannot be resolved.
+    """
+    of_worker = {} if worker is None else read_document(worker)
+    own = {
+        name: value
+        for name, value in read_document(path).items()
+        if name in ("checkpoint.location", "topic.prefix") or name.startswith("spark.")
+    }
+    reader = SettingsReader(own, providers=providers_of({**of_worker, **own}))
+    if not reader.given("checkpoint.location"):
+        reader.required("topic.prefix", "the job's prefix, by which its checkpoint is found")
+    location = sections.checkpoint_location(reader)
+    if reader.problems:
+        raise ConfigError(f"{path}: {'; '.join(reader.problems)}", "Correct the file, or set the variables.")
+    spark = {f"spark.{name}": value for name, value in reader.prefixed("spark.").items()}
+    return location, store_access(location, spark, os.environ)
 
 
 def _reader(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader, frozenset[str], frozenset[str]]:

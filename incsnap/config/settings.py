@@ -168,6 +168,7 @@ class MonitoringSettings(Frozen):
     host: str = of("incsnap.metrics.host")  #: address to listen on
     token: Secret = of("incsnap.page.token")  #: secret that a button of the page must send; "": no buttons
     log_format: str = of("incsnap.log.format")
+    status_group: str = of("incsnap.status.group")  #: Unix group that may read the status file; "": none
 
 
 class FrameSettings(Frozen):

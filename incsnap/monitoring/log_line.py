@@ -11,16 +11,17 @@ _TABLES = 3
 _IDLE_MS = 5_000
 
 
-def line(status: JobStatus) -> str:
+def line(status: JobStatus, *, idle: bool = False) -> str:
     """Return the log line of a job, for example `Lag 0.06 s; 1,234 events/s, ...`.
 
-    Return "" before the first planning, and for an idle job: it has sent everything, and no snapshot is under way.
+    Return "" before the first planning. Without `idle` return "" also for an idle job: it has sent everything, and no
+    snapshot is under way.
     """
     if status.stream is None:
         return ""
     stream, rates, snapshot = status.stream, status.rates, status.snapshot
     is_up_to_date = stream.connected and stream.lag_ms < _IDLE_MS and not stream.lag_bytes
-    if is_up_to_date and rates == Rates() and not snapshot.active:
+    if not idle and is_up_to_date and rates == Rates() and not snapshot.active:
         return ""
     behind = f", {size(stream.lag_bytes)} behind" if stream.lag_bytes else ""
     parts = [

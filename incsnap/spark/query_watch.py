@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.location import is_local
 from incsnap.checkpoint.progress import read_progress
+from incsnap.checkpoint.status_file import SharedStatus
 from incsnap.config.explained import Explained
 from incsnap.config.settings import Settings
 from incsnap.errors import IncsnapError, shorten
@@ -37,7 +38,7 @@ def watching(settings: Settings, root: str, explained: Sequence[Explained] = ())
     """Watch a job during the block. At the end the status file says that the job stopped, or which error ended it.
 
     `root`: the job's folder in the checkpoint. `explained`: the settings as the page shows them. Raise ConfigError if
-    `incsnap.metrics.port` is taken.
+    `incsnap.metrics.port` is taken, or if `incsnap.status.group` may not have the status file.
     """
     with ExitStack() as stack:
         yield begin_watch(settings, root, explained, stack)
@@ -83,7 +84,9 @@ def begin_watch(settings: Settings, root: str, explained: Sequence[Explained], s
     if the port is taken.
     """
     every = 1.0 if is_local(settings.checkpoint_location) else _FAR_SECONDS
-    watch = Watch(settings.topic_prefix, Files(root), _sums_of(root, 0.0 if every <= 1.0 else every), every)
+    group = settings.monitoring.status_group
+    store = SharedStatus(settings.checkpoint_location, root, group) if group else Files(root)
+    watch = Watch(settings.topic_prefix, store, _sums_of(root, 0.0 if every <= 1.0 else every), every)
 
     def close(kind: object, error: BaseException | None, trace: object) -> None:
         watch.close(STOPPED if error is None else FAILED, None if error is None else failure_of(error))

@@ -35,6 +35,8 @@ _ALWAYS = {
     # tried four times; the default of local mode is once.
     "spark.master": "local[4,4]",
     "spark.app.name": "incsnap",
+    # Only the job's user may read the files of the checkpoint that Spark writes.
+    "spark.hadoop.fs.permissions.umask-mode": "077",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.adaptive.enabled": "false",  # one shuffle of a few binaries: nothing to adapt

@@ -6,14 +6,18 @@ It also tests the error if the server has purged binlog that the job has not rea
 from __future__ import annotations
 
 import contextlib
+import grp
+import os
 import re
 import secrets
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from incsnap.monitoring.job_status import NAME
 from lab.captured_database import CapturedDatabase, captured_database
 from lab.replay import read_topics
 from lab.running_job import RunningJob, end_of, session_pids
@@ -77,6 +81,7 @@ def test_a_job_needs_no_more_than_its_documented_rights_and_tells_no_secret(
         "database.ssl.keystore.password": entry["key"],
         "bootstrap.servers": locked.locked_kafka,
         "signal.kafka.bootstrap.servers": locked.locked_kafka,
+        "incsnap.status.group": grp.getgrgid(os.getgid()).gr_name,
         "column.mask.hash.SHA-256.with.salt." + hidden["salt"]: "shop\\.orders\\.sku",
         **{f"{side}.{name}": value for side in ("producer", "signal.consumer") for name, value in sasl.items()},
     }
@@ -87,6 +92,10 @@ def test_a_job_needs_no_more_than_its_documented_rights_and_tells_no_secret(
         job.wait_until("the snapshot", lambda: notices.completed("by-message"))
         guarded.drain(job)
         shown = shown_by_processes(job)
+        assert [*open_to_others(guarded.checkpoint), *open_to_others(tmp_path / "tmp")] == []
+        assert any((tmp_path / "tmp").glob("blockmgr-*")), "Spark's blocks are elsewhere"
+        status = guarded.checkpoint / "incsnap" / NAME
+        wait_until(lambda: stat.S_IMODE(status.stat().st_mode) == 0o640)
         with contextlib.closing(guarded.connect()) as connection, connection.cursor() as cursor:
             cursor.execute(
                 "SELECT DISTINCT s.variable_value FROM performance_schema.status_by_thread s"
@@ -117,6 +126,18 @@ def test_a_job_needs_no_more_than_its_documented_rights_and_tells_no_secret(
     places = {"a record": b"".join(records), **shown, **files_of(tmp_path)}
     assert len(places) > 20
     assert [f"{name} in {place}" for place, content in places.items() for name in secrets_in(content, hidden)] == []
+
+
+def open_to_others(folder: Path) -> list[Path]:
+    """Return the files and folders below `folder` that every user of the machine may read."""
+    reached, opened = [folder], []
+    while reached:
+        for path in reached.pop().iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                mode = path.stat().st_mode
+                opened += [path] if mode & stat.S_IROTH else []
+                reached += [path] if stat.S_ISDIR(mode) and mode & stat.S_IXOTH else []
+    return opened
 
 
 def secrets_in(content: bytes, hidden: dict[str, str]) -> list[str]:

@@ -67,6 +67,9 @@ WATCHING = (
     Setting("incsnap.metrics.host", HOST, "127.0.0.1", "Address of this port.", "127.0.0.1"),
     Setting("incsnap.page.token", TOKEN, "", "Token of the page's buttons, which send signals.",
             "${env:INCSNAP_PAGE_TOKEN}", unset="no buttons", see="monitoring.md"),
+    Setting("incsnap.status.group", TEXT, "",
+            "Unix group that may read the status file, for `incsnap status`.", "operators",
+            unset="the job's user alone", see="who-may-read-the-files-of-a-job"),
     Setting("incsnap.log.format", one_of("text", "json"), "text", "Lines of the log.", see="exit-codes-and-logs"),
 )
 # fmt: on

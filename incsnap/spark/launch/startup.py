@@ -17,6 +17,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from tempfile import gettempdir
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -89,6 +90,9 @@ def launched(settings: Settings) -> Iterator[Launch]:
     """
     require_admission_control()
     spark = properties(settings, submitted())
+    if "TMPDIR" in os.environ and "spark.local.dir" not in spark:
+        # Spark's blocks hold rows. They go to the folder that holds all other temporary files.
+        os.environ.setdefault("SPARK_LOCAL_DIRS", gettempdir())
     # A program that was given a JVM has threads that talk to it, and a process that forks must have no threads. Spark's
     # folder may also be missing there: YARN's containers have none.
     if GIVEN_JVM in os.environ or settings.spark_launch_mode == "plain":

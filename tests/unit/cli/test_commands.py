@@ -17,11 +17,13 @@ from click.testing import CliRunner, Result
 from incsnap.checkpoint.files import Files
 from incsnap.cli.main import commands
 from incsnap.monitoring.job_status import NAME
+from incsnap.monitoring.liveness import Liveness
 from incsnap.monitoring.status import (
     FAILED,
     RUNNING,
     STOPPED,
     Failure,
+    FinishedTable,
     JobStatus,
     KeyRange,
     SnapshotStatus,
@@ -67,7 +69,7 @@ def _run(*arguments: str) -> Result:
     return result
 
 
-@pytest.mark.parametrize("command", [["check"], ["run"], ["status"], ["signal", "pause-snapshot"]])
+@pytest.mark.parametrize("command", [["check"], ["run"], ["signal", "pause-snapshot"]])
 def test_wrong_settings_are_listed_with_exit_code_2(command: list[str], tmp_path: Path) -> None:
     file = tmp_path / "job.properties"
     file.write_text("database.port=x\n")
@@ -199,6 +201,40 @@ def test_status_of_a_job_that_never_ran_says_so(job: Path) -> None:
     assert "No batch has been written yet" in result.output
     as_json = _run("status", str(job), "--json")
     assert (as_json.exit_code, as_json.output) == (1, "null\n")
+
+
+def test_status_needs_the_place_of_the_checkpoint_and_no_password(job: Path, tmp_path: Path) -> None:
+    job.write_text(
+        job.read_text() + "\ndatabase.password=${env:NOT_IN_THIS_SHELL}\nincsnap.page.token=${env:NOR_THIS}\n"
+    )
+    assert "No batch has been written yet" in _run("status", str(job)).output
+    placeless = tmp_path / "placeless.properties"
+    placeless.write_text("database.port=x\n")
+    result = _run("status", str(placeless))
+    assert (result.exit_code, "topic.prefix: missing" in result.output) == (2, True)
+
+
+def test_status_shows_what_failed_first(job: Path, tmp_path: Path) -> None:
+    tables = [FinishedTable("shop.keyless", "s", "NO_PRIMARY_KEY", 0, 1)]
+    tables += [FinishedTable(f"shop.t{number}", "s", "SUCCEEDED", 9, 2) for number in range(5)]
+    _leaves(tmp_path, snapshot=SnapshotStatus(finished=tuple(tables)))
+    shown = _run("status", str(job)).output
+    named = [name for name in ("shop.keyless", "shop.t1", "shop.t2", "shop.t4") if name in shown]
+    assert named == ["shop.keyless", "shop.t2", "shop.t4"]
+    assert shown.index("shop.keyless") < shown.index("shop.t2")
+
+
+def test_following_without_a_terminal_prints_a_line_each_second(
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("incsnap.cli.status._FOLLOW_SECONDS", 0.01)
+    looks = iter([True, True, False])
+    _leaves(tmp_path)
+    monkeypatch.setattr(
+        "incsnap.cli.status.liveness_of", lambda status, _: Liveness(next(looks, False), status.written_ms)
+    )
+    lines = _run("status", str(job), "--follow").output.splitlines()
+    assert [line for line in lines if " running; Lag 0.063 s; 0 events/s" in line][1:], lines
 
 
 def test_a_checkpoint_of_something_else_is_refused(job: Path, tmp_path: Path) -> None:
