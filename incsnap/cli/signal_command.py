@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import click
 
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
 from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError, IncsnapError
 from incsnap.monitoring.signal_sender import send_signal
-from incsnap.tables import TableId
+from incsnap.monitoring.signalled_tables import never_captured, signalled_tables
+from incsnap.mysql.server_rules import Finding
 from signals import send
 from signals.parse import THROTTLE_LIMITS
 
@@ -60,17 +64,29 @@ def signal(
     elif type != "log":
         data = send.snapshot_data(tables, conditions, surrogate_key)
     name = name or send.new_id()
-    _warn_about(settings, tables)
+    if tables:
+        _check(settings, type, tables)
     chosen = send_signal(settings, name, type, data, channel)
     output.console().print(f"Sent {type} {name} by {chosen}.")
 
 
-def _warn_about(settings: Settings, tables: tuple[str, ...]) -> None:
-    """Warn of tables that the job does not capture."""
-    for text in tables:
-        try:
-            table = TableId.parse(text.replace("\\.", "."))
-        except ValueError:
-            continue  # a regex, which the job resolves
-        if not any(mark in str(table) for mark in "*+?[](){}|^$\\") and not settings.tables.included(table):
-            output.warning(f"{table} is left out by the include and exclude lists, so the job will ignore it")
+def _check(settings: Settings, kind: str, tables: tuple[str, ...]) -> None:
+    """Print what is wrong with the tables of a signal of the type `kind`.
+
+    Raise ConfigError if `execute-snapshot` names only tables that cannot be read. A signal that stops a snapshot is
+    sent in any case: its table may have been dropped.
+    """
+    findings: Collection[Finding]
+    try:
+        signalled = signalled_tables(settings, tables)
+        findings, is_useless = signalled.findings, not signalled.readable
+    except (IncsnapError, TimeoutError) as error:
+        output.warning(f"It is not checked on MySQL whether the tables exist: {error}")
+        left_out = never_captured(settings, tables)
+        findings, is_useless = left_out.values(), set(left_out) == set(tables)
+    for finding in findings:
+        output.problem(f": {finding.problem}", finding.repair, severity="warning", name=finding.name)
+    if is_useless and kind == "execute-snapshot":
+        raise ConfigError(
+            "The signal was not sent: it names no table that can be read", "Repair what the warnings above name."
+        )

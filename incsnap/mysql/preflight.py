@@ -31,7 +31,7 @@ from incsnap.mysql.xa import prepared_findings
 from incsnap.tables import TEXTS, TableId, TableShape
 from incsnap.types.column_type import describe
 
-__all__ = ["NO_RECOVERY", "Finding", "findings", "require"]
+__all__ = ["NO_RECOVERY", "Finding", "account", "findings", "may_select", "require"]
 
 #: The finding for snapshot.mode=recovery without an offset. Debezium refuses this mode as well.
 NO_RECOVERY = Finding(
@@ -68,7 +68,7 @@ def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet 
     if "mariadb" in text.lower() or server < OLDEST:
         yield Finding("version", f"the server is {text}", "Use MySQL 8.0 or later")
         return
-    user = _user(connection)
+    user = account(connection)
     variables = {str(name): str(value) for name, value in query(connection, "SHOW GLOBAL VARIABLES")}
     yield from variable_findings(variables)
     if settings.include_query:
@@ -225,7 +225,7 @@ def _tables(connection: Connection[Any], settings: Settings, user: str, variable
             problem = f"{pattern} matches no column of the tables that are captured"
             yield Finding(setting, problem, "Write database.table.column, each a regular expression", "warning")
     for table, shape in shapes.items():
-        refused = _may_select(connection, table, user)
+        refused = may_select(connection, table, user)
         if refused is not None:
             # information_schema hides columns that the user may not read. So other findings would be guesses.
             yield refused
@@ -234,7 +234,7 @@ def _tables(connection: Connection[Any], settings: Settings, user: str, variable
     yield from cascade_findings(connection, variables, set(captured))
 
 
-def _may_select(connection: Connection[Any], table: TableId, user: str) -> Finding | None:
+def may_select(connection: Connection[Any], table: TableId, user: str) -> Finding | None:
     """Return the finding that the user may not read the table, or None."""
     try:
         query(connection, f"SELECT * FROM {table.sql} LIMIT 0")
@@ -262,7 +262,7 @@ def _shape(shape: TableShape, rules: ColumnRules, *, is_signal: bool) -> Iterabl
         yield Finding("primary key", problem, repair, "warning")
 
 
-def _user(connection: Connection[Any]) -> str:
+def account(connection: Connection[Any]) -> str:
     """Return the account of this session as GRANT statements write it."""
     name, _, host = str(query(connection, "SELECT CURRENT_USER()")[0][0]).rpartition("@")
     return f"'{name}'@'{host}'"

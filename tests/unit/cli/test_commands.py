@@ -189,10 +189,17 @@ def test_a_signal_the_job_would_ignore_is_not_sent(
     assert not (tmp_path / "signals.txt").exists()
 
 
-def test_a_table_that_is_not_captured_is_warned_about(job: Path) -> None:
-    result = _run("signal", str(job), "execute-snapshot", "--table", "a.other")
-    assert result.exit_code == 0
-    assert "a.other is left out" in result.output
+def test_a_table_that_is_not_captured_is_warned_about(job: Path, tmp_path: Path) -> None:
+    both = _run("signal", str(job), "execute-snapshot", "--table", "a.other", "--table", "a.b")
+    assert both.exit_code == 0
+    assert "a.other is left out" in both.output
+    assert "not checked on MySQL" in both.output
+    (tmp_path / "signals.txt").unlink()
+
+    alone = _run("signal", str(job), "execute-snapshot", "--table", "a.other")
+    assert alone.exit_code == 2
+    assert "it names no table that can be read" in alone.output
+    assert not (tmp_path / "signals.txt").exists()
 
 
 def test_status_of_a_job_that_never_ran_says_so(job: Path) -> None:

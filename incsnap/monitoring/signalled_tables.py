@@ -1,0 +1,81 @@
+"""A check of the tables that a signal names, before the signal is sent. The job would only log what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.config.settings import Settings
+from incsnap.mysql import catalog
+from incsnap.mysql.preflight import account, may_select
+from incsnap.mysql.server_rules import Finding
+from incsnap.mysql.session import connect
+from incsnap.tables import TableId
+from signals.resolve import resolve
+
+_MARKS = frozenset("*+?[](){}|^$\\")
+
+
+@dataclass(frozen=True, slots=True)
+class SignalledTables:
+    """The tables that a signal means, and what is wrong with its names."""
+
+    readable: tuple[TableId, ...]  #: captured tables that the signal means and that the user may read
+    findings: tuple[Finding, ...]  #: names without a table, and tables that the user may not read
+
+
+def never_captured(settings: Settings, patterns: Sequence[str]) -> dict[str, Finding]:
+    """Return a finding for each of `patterns` that names a table which the settings leave out. MySQL is not asked."""
+    findings = {}
+    for pattern in patterns:
+        table = _name(pattern)
+        if table is not None and table == settings.tables.signal_table:
+            findings[pattern] = Finding("tables", f"{table} is the signal table", "Name another table")
+        elif table is not None and not settings.tables.included(table):
+            problem = f"{table} is left out by the include and exclude lists"
+            findings[pattern] = Finding("tables", problem, "Add it to table.include.list, and start the job again")
+    return findings
+
+
+def signalled_tables(settings: Settings, patterns: Sequence[str]) -> SignalledTables:
+    """Return the tables that the names and regular expressions `patterns` of a signal mean, as the job resolves them.
+
+    Raise IncsnapError if MySQL does not answer, and TimeoutError if the matching takes too long.
+    """
+    with closing(connect(settings.mysql, read_timeout=30.0)) as connection:
+        user = account(connection)
+        captured = catalog.tables(connection, settings.tables)
+        names = {str(table): table for table in captured if table != settings.tables.signal_table}
+        ignore_case = catalog.lower_case_table_names(connection) != 0
+        resolved = resolve(patterns, list(names), ignore_case=ignore_case)
+        matching = [names[name] for name in resolved.tables]
+        refused = {table: may_select(connection, table, user) for table in matching}
+        left_out = never_captured(settings, resolved.unknown)
+        without = [left_out.get(each) or _without_table(connection, each, user) for each in resolved.unknown]
+    readable = tuple(table for table in matching if refused[table] is None)
+    return SignalledTables(readable, (*filter(None, refused.values()), *without))
+
+
+def _without_table(connection: Connection[Any], pattern: str, user: str) -> Finding:
+    """Return why `pattern` matches no captured table."""
+    table = _name(pattern)
+    if table is None:
+        problem = f"no captured table that {user} may see matches {pattern}"
+        repair = "Write database.table; correct table.include.list; or GRANT SELECT on the tables"
+        return Finding("tables", problem, repair)
+    repair = "Correct the name: database.table, in the server's letter case"
+    # MySQL hides a table without a privilege from information_schema. A SELECT distinguishes it from a missing table.
+    return may_select(connection, table, user) or Finding("tables", f"no table is called {table}", repair)
+
+
+def _name(pattern: str) -> TableId | None:
+    """Return the table that `pattern` names, or None if it is a regular expression or has no database."""
+    text = pattern.replace("\\.", ".")
+    try:
+        return None if _MARKS & set(text) else TableId.parse(text)
+    except ValueError:
+        return None
