@@ -7,8 +7,10 @@ views, routines, ALTER DATABASE, TRUNCATE.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from incsnap.ddl.statements import new_name, renamed
@@ -16,6 +18,10 @@ from incsnap.ddl.words import NotUnderstood, Words
 from incsnap.tables import TableId
 
 _OBJECTS = ("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA")
+#: The beginning of a RENAME TABLE, up to its first table.
+_RENAME = re.compile(r"\s*RENAME\s+TABLES?\s+", re.IGNORECASE)
+#: A comma, or a comment or quoted name that may have commas.
+_COMMA = re.compile(r"/\*.*?\*/|`[^`]*`|\"[^\"]*\"|,", re.DOTALL)
 #: Words that may stand between the verb and its object.
 _BETWEEN = frozenset(("OR", "REPLACE", "UNIQUE", "ONLINE", "OFFLINE", "IGNORE"))
 
@@ -39,12 +45,24 @@ def table_statements(sql: str, database: str, sql_mode: int | None = None) -> tu
     try:
         verb = words.take()
         if verb == "RENAME":
-            return tuple(_of("ALTER", new, sql) for _, new in renamed(words))
+            names = [new for _, new in renamed(words)]
+            return tuple(_of("ALTER", new, text) for new, text in zip(names, _renames(sql, len(names)), strict=True))
         if verb in ("CREATE", "ALTER", "DROP"):
             return tuple(_defined(verb, words, sql))
     except NotUnderstood:
         pass
     return ()
+
+
+def _renames(sql: str, count: int) -> list[str]:
+    """Return `RENAME TABLE a TO b` for each of the `count` tables of the statement, in the words of the statement."""
+    begin = _RENAME.match(sql)
+    places = [each.start() for each in _COMMA.finditer(sql) if each[0] == ","]
+    if count == 1 or begin is None or len(places) != count - 1:
+        return [sql] * count
+    borders = [begin.end() - 1, *places, len(sql)]
+    clauses = [sql[first + 1 : end].strip() for first, end in pairwise(borders)]
+    return [begin[0] + clause for clause in clauses]
 
 
 def _of(type_: Literal["CREATE", "ALTER", "DROP"], table: TableId, ddl: str) -> TableStatement:

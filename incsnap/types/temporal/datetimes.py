@@ -96,6 +96,10 @@ def _timestamp(column: Column) -> TypeDefinition:
         written = iso_moments(numbers(values), column.fraction, valid(values))
         return written if column.nullable or not written.null_count else written.fill_null(_EPOCH_ISO)
 
+    def default(text: str) -> bytes | None:
+        # Debezium shows no default of a nullable TIMESTAMP whose value is the present time.
+        return None if column.nullable and _NOW.match(text) else _default(text, column.fraction)
+
     return TypeDefinition(
         arrow=pa.int64(),
         field=fixed_width(_TIMESTAMP_BYTES + fraction_bytes(column)),
@@ -104,7 +108,7 @@ def _timestamp(column: Column) -> TypeDefinition:
         schema=lambda _modes: schema,
         connect_values=connect,
         json_texts=unescaped(connect),
-        printed_default=lambda text: _default(text, column.fraction),
+        printed_default=default,
         frame=lambda values: values.view(_IN_UTC),
         frame_type=_IN_UTC,
     )

@@ -130,6 +130,17 @@ def test_a_drop_of_several_tables_is_one_statement_a_table() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("sql", "ddl"),
+    [
+        ("RENAME TABLE a TO b", ["RENAME TABLE a TO b"]),
+        ("rename  tables a TO b,\n `x,y`.`c` TO d", ["rename  tables a TO b", "rename  tables `x,y`.`c` TO d"]),
+    ],
+)
+def test_a_rename_of_several_tables_is_one_statement_a_table(sql: str, ddl: list[str]) -> None:
+    assert [each.ddl for each in table_statements(sql, "db")] == ddl
+
+
 def test_a_literal_that_is_no_text_is_told_as_the_server_prints_it() -> None:
     (column,) = shown("CREATE TABLE `t` (\n  `e` enum(x'FF41','b') CHARACTER SET binary DEFAULT NULL\n)")["columns"]
 

@@ -165,8 +165,9 @@ def test_nanoseconds_of_a_distant_year_have_no_form(caplog: pytest.LogCaptureFix
 def test_the_moment_of_insertion_as_a_default_is_the_epoch(shown: str) -> None:
     for fraction in (0, 3, 6):
         assert default_of(Column("c", "datetime", fraction=fraction), shown) == 0
-    assert default_of(Column("c", "timestamp"), shown) == "1970-01-01T00:00:00Z"
-    assert default_of(Column("c", "timestamp", fraction=3), shown) == "1970-01-01T00:00:00.000Z"
+    assert default_of(Column("c", "timestamp", nullable=False), shown) == "1970-01-01T00:00:00Z"
+    assert default_of(Column("c", "timestamp", nullable=False, fraction=3), shown) == "1970-01-01T00:00:00.000Z"
+    assert default_of(Column("c", "timestamp"), shown) is None, "as in Debezium"
 
 
 def test_a_default_is_a_moment_or_nothing() -> None:
