@@ -143,7 +143,7 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "rd_kafka_topic_name": (_TEXT, (_POINTER,)),
     "rd_kafka_topic_destroy": (None, (_POINTER,)),
     "rd_kafka_produce_batch": (_INT, (_POINTER, ctypes.c_int32, _INT, _POINTER, _INT)),
-    "rd_kafka_produceva": (_POINTER, (_POINTER, ctypes.POINTER(Argument), ctypes.c_size_t)),
+    "rd_kafka_produceva": (_POINTER, (_POINTER, _POINTER, ctypes.c_size_t)),
     "rd_kafka_init_transactions": (_POINTER, (_POINTER, _INT)),
     "rd_kafka_begin_transaction": (_POINTER, (_POINTER,)),
     "rd_kafka_send_offsets_to_transaction": (_POINTER, (_POINTER, _POINTER, _POINTER, _INT)),

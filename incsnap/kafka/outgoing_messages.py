@@ -38,7 +38,9 @@ class OutgoingMessages:
 
     def __init__(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch) -> None:
         self._keys, self._values = plain(records.column("key")), plain(records.column("value"))
-        self._times = records.column("timestamp").to_pylist() if "timestamp" in records.schema.names else None
+        self._times = None
+        if "timestamp" in records.schema.names:
+            self._times = records.column("timestamp").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         self._headers = RecordHeaders(records)
         messages = np.zeros(records.num_rows, c.MESSAGE)
         messages["partition"] = records.column("partition").to_numpy(zero_copy_only=False)
@@ -51,14 +53,16 @@ class OutgoingMessages:
         #: Index of the record for each message.
         self._order = np.lexsort((messages["partition"], topic_numbers))
         self.array: Any = messages[self._order]
-        #: Indexes of messages that have headers.
-        self.with_headers = frozenset(np.flatnonzero(self._headers.present[self._order]).tolist())
+        #: Headers that all messages have.
+        self.shared_headers = self._headers.shared
+        #: Indexes of messages that have further headers.
+        self.alone = frozenset(np.flatnonzero(self._headers.alone[self._order]).tolist())
         self._topics = topics
         self._topic_numbers = topic_numbers
 
     def calls(self) -> list[tuple[str, int, int]]:
         """Return topic, first message and end of each call: one call for each partition, and one for each message with
-        headers.
+        headers of its own.
 
         With MSG_F_PARTITION (a partition in each message) one call a topic would do. But then librdkafka 2.16 adds
         partition -1 to the transaction if it does not know the topic yet, and brokers refuse that.
@@ -66,11 +70,15 @@ class OutgoingMessages:
         # The order keeps each topic's records together, so the topic numbers need not be reordered.
         numbers = self._topic_numbers
         changes = (np.diff(self.array["partition"]) != 0) | (np.diff(numbers) != 0)
-        alone = self.with_headers
+        alone = self.alone
         borders = {0, len(self.array), *(np.flatnonzero(changes) + 1).tolist(), *alone, *(at + 1 for at in alone)}
         ordered = sorted(borders)
         names = [self._topics[number][0] for number in numbers[ordered[:-1]].tolist()]
         return [(name, begin, end) for name, (begin, end) in zip(names, pairwise(ordered), strict=True)]
+
+    def times(self, begin: int, end: int) -> Any:
+        """Return the times of the messages `begin` to `end` in ms since 1970, one for each; 0 stands for now."""
+        return 0 if self._times is None else self._times[self._order[begin:end]]
 
     def single(self, message: int) -> SingleRecord:
         """Return the message with index `message` as a SingleRecord."""
@@ -80,6 +88,6 @@ class OutgoingMessages:
             self._keys[record].as_py(),
             self._values[record].as_py(),
             self._headers.of(record),
-            self._times[record] if self._times else 0,
+            0 if self._times is None else int(self._times[record]),
             -1 if self._numbers is None else int(self._numbers[record]),
         )

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError
 
 from incsnap.kafka import librdkafka as c
 from incsnap.kafka.bounded_calls import BoundedCalls
+from incsnap.kafka.calls_with_headers import CallsWithHeaders, arguments_of
 from incsnap.kafka.outgoing_messages import OutgoingMessages, SingleRecord
 from incsnap.kafka.producer_errors import ProducerErrors
 from incsnap.kafka.refusals import ClientError
@@ -24,16 +25,6 @@ _PASSING = frozenset((_QUEUE_FULL, _UNKNOWN_PARTITION))
 #: Seconds until every broker knows the partitions that were added to a topic. The planner may have learned of them from
 #: another broker than the one that the producer asks.
 _SPREAD_SECONDS = 5.0
-#: The arguments before the headers in each call for one record.
-_VTYPES = (
-    c.VTYPE_RKT,
-    c.VTYPE_PARTITION,
-    c.VTYPE_MSGFLAGS,
-    c.VTYPE_TIMESTAMP,
-    c.VTYPE_OPAQUE,
-    c.VTYPE_KEY,
-    c.VTYPE_VALUE,
-)
 
 
 class ProducerQueue:
@@ -73,8 +64,14 @@ class ProducerQueue:
         messages = OutgoingMessages(topics, records)
         for topic, begin, end in messages.calls():
             handle = self._topic(topic)
-            if begin in messages.with_headers:
+            if begin in messages.alone:
                 self._enqueue_one(handle, messages.single(begin), patience)
+            elif messages.shared_headers:
+                template = SingleRecord(0, None, None, messages.shared_headers)
+                calls = CallsWithHeaders(
+                    arguments_of(handle, template), messages.array[begin:end], messages.times(begin, end)
+                )
+                self._enqueue_each(topic, handle, calls, patience)
             else:
                 self._enqueue(topic, handle, messages.array[begin:end], patience)
 
@@ -112,9 +109,22 @@ class ProducerQueue:
                 raise self._errors.failure(self._rk, code)
             at += first
 
+    def _enqueue_each(self, topic: str, handle: int, calls: CallsWithHeaders, patience: float) -> None:
+        """Queue messages with one call for each, and wait while the queue is full."""
+        produce, rk, count = self._lib.rd_kafka_produceva, self._rk, calls.arguments
+        began = time.monotonic()
+        for number, address in calls.addresses():
+            while error := produce(rk, address, count):
+                try:
+                    self._errors.check(error)
+                except ClientError as refused:
+                    if refused.code not in _PASSING or not self._waited(refused.code, handle, began, patience):
+                        self._errors.note(refused.code, topic, *calls.described(number), by_client=True)
+                        raise self._errors.failure(self._rk, refused.code) from None
+
     def _enqueue_one(self, handle: int, record: SingleRecord, patience: float) -> None:
         """Queue one record, and wait while the queue is full. Raise the producer's error if it is refused."""
-        arguments = _arguments(handle, record)
+        arguments = arguments_of(handle, record)
         began = time.monotonic()
         while True:
             try:
@@ -155,25 +165,3 @@ class ProducerQueue:
                 self._written.discard(topic)
                 raise ClientError(KafkaError._INVALID_ARG, f"{topic!r} is not a valid topic name")
         return handle
-
-
-def _arguments(handle: int, record: SingleRecord) -> Any:
-    """Return the argument array for `rd_kafka_produceva`. It is valid as long as `record` is referenced."""
-    arguments = (c.Argument * (len(_VTYPES) + len(record.headers)))()
-    topic, partition, flags, timestamp, number, key, value, *headers = arguments
-    for argument, kind in zip(arguments, _VTYPES, strict=False):
-        argument.vtype = kind
-    topic.u.rkt = handle
-    partition.u.i32 = record.partition
-    flags.u.i = c.MSG_F_COPY
-    timestamp.u.i64 = record.timestamp
-    number.u.ptr = record.number + 1
-    for argument, content in ((key, record.key), (value, record.value)):
-        argument.u.mem.ptr = content
-        argument.u.mem.size = len(content or b"")
-    for argument, (name, content) in zip(headers, record.headers, strict=True):
-        argument.vtype = c.VTYPE_HEADER
-        argument.u.header.name = name
-        argument.u.header.val = content
-        argument.u.header.size = len(content or b"")
-    return arguments

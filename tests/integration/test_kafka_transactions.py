@@ -228,6 +228,25 @@ def test_headers_that_a_transform_adds_stand_behind_the_others(writer: BucketWri
     ]
 
 
+@pytest.mark.parametrize("most", [{}, {"queue.buffering.max.messages": "100"}], ids=["room", "full queue"])
+def test_thousands_of_records_with_equal_headers_arrive_in_order(writer: BucketWriter, most: dict[str, str]) -> None:
+    count = 4_100
+    lines = [(i % 2, str(i).encode(), str(i).encode(), *([b"o"] if i == 6 else [])) for i in range(count)]
+    lines[3], lines[4] = (1, None, b"keyless"), (0, b"4", None)
+    lines[8] = (0, b"", b"")
+    shared = [("run", b"7"), ("task", None), ("place", b"")]
+    added = pa.array([shared] * count, HEADERS.type)
+    batch = pa.RecordBatch.from_arrays([*records(*lines).columns, added], schema=RECORDS.append(HEADERS))
+    assert send(replace(writer, client=replace(writer.client, producer=most)), 1, batch)
+    sent = read_all(writer.client.bootstrap_servers, f"{writer.prefix}.t", (0, 1))
+    for partition in range(2):
+        expected = [line[1:3] for line in lines if line[0] == partition]
+        assert [(r.key, r.value) for r in sent if r.partition == partition] == expected
+    (moved,) = [r for r in sent if r.key == b"6"]
+    assert moved.headers == (("__debezium.oldkey", b"o"), *shared)
+    assert {r.headers for r in sent if r is not moved} == {tuple(shared)}
+
+
 def test_each_record_goes_to_its_own_partition_in_order(writer: BucketWriter) -> None:
     count = 5_000
     whole = records(*[(i % 3, str(i).encode(), str(i).encode(), *([b"o"] if i % 7 == 0 else [])) for i in range(count)])

@@ -34,5 +34,5 @@ def test_a_message_with_headers_goes_alone_and_in_its_place() -> None:
     messages = OutgoingMessages([("a", 4)], records([0, 1, 0, 0], [None, None, b"old", None]))
 
     assert messages.calls() == [("a", 0, 1), ("a", 1, 2), ("a", 2, 3), ("a", 3, 4)]
-    assert messages.with_headers == {1}
+    assert messages.alone == {1}
     assert messages.single(1) == SingleRecord(0, b"key2", b"value2", [(OLD_KEY, b"old")])
