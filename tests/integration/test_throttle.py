@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -166,6 +167,38 @@ def test_a_slow_commit_holds_a_snapshot_back(pair: Pair, begun: Any) -> None:
     finally:
         run(pair.source, "SET GLOBAL binlog_group_commit_sync_delay = 0")
     job.batches_until(lambda: not job.offset.snapshot.active, "end of the snapshot")
+
+
+def test_a_stream_that_lags_holds_a_snapshot_back(pair: Pair, begun: Any) -> None:
+    """The job takes each change more than 300 ms after its commit. The table has 24 chunks, far more than one batch."""
+    job, signal = begun(incsnap__snapshot__throttle__stream__lag__ms="300")
+    table = f"{job.settings.signals.data_collection}".replace("sig", "t")
+    run(pair.source, f"INSERT INTO {table} VALUES {', '.join(f'({number})' for number in range(20, 120))}")
+    signal("execute-snapshot", snapshot_of(job))
+    job.batches_until(lambda: job.offset.snapshot.active, "begin of the snapshot")
+    new = iter(range(1_000, 2_000))
+
+    def change() -> None:
+        """Commit a change and wait until its lag is above the limit."""
+        run(pair.source, f"INSERT INTO {table} VALUES ({next(new)})")
+        committed = time.monotonic()
+        wait_until(lambda: time.monotonic() - committed > 0.4)
+
+    def all_read() -> bool:
+        return set(range(120)) <= set(rows_of(job))
+
+    def is_held_back() -> bool:
+        assert not all_read()
+        change()
+        return not job.offset.snapshot.in_flight and "ms behind the server, more than the 300 ms" in why(job)
+
+    job.batches_until(is_held_back, "word of the lag")
+    before = rows_of(job)
+    job.batch()
+    assert rows_of(job) == before
+    assert "ms behind the server, more than the 300 ms" in why(job)
+
+    job.batches_until(all_read, "rows")
 
 
 def test_threads_that_run_hold_a_snapshot_back(begun: Any) -> None:
