@@ -5,7 +5,6 @@ from __future__ import annotations
 from incsnap.config.reader import SettingsReader
 from signals.regex import exact_name
 
-_HEADERS = "extended.headers.enabled"
 _CONVERTERS = {"key.converter": "keys", "value.converter": "values"}
 #: List of patterns -> what its patterns name, and how many dots such a name has at least.
 _DOTS = {
@@ -19,7 +18,7 @@ _DOTS = {
 def check(reader: SettingsReader, *, to_kafka: bool) -> None:
     """Add a problem to `reader` for each pattern that matches nothing.
 
-    With `to_kafka` add a warning if the converters of the worker are missing, and one about slow default headers.
+    With `to_kafka` add a warning if the converters of the worker are missing.
     """
     lacking = [name for name in _CONVERTERS if not reader.given(name)]
     if to_kafka and reader.given("connector.class") and lacking:
@@ -27,11 +26,6 @@ def check(reader: SettingsReader, *, to_kafka: bool) -> None:
         reader.warnings.append(
             f"{' and '.join(lacking)}: not in this file, so {parts} are JSON without schemas. A worker of Kafka Connect"
             " has converters, with schemas by default: name its file with --worker, or set the converters"
-        )
-    if to_kafka and reader.given("connector.class") and not reader.given(_HEADERS):
-        reader.warnings.append(
-            f"{_HEADERS} is not set, so records have Debezium's headers, its default. Set it to false if no consumer"
-            " reads them: a snapshot is three times as fast without"
         )
     for name, (form, dots) in _DOTS.items():
         for pattern in reader[name]:

@@ -31,15 +31,6 @@ def test_a_connectors_file_has_debeziums_extended_headers_unless_it_switches_the
     assert names() == names(connector__class=CONNECTOR, extended__headers__enabled="false") == []
 
 
-def test_headers_that_nobody_asked_for_are_told_with_their_price() -> None:
-    def warned(**changes: str) -> bool:
-        return any("extended.headers.enabled is not set" in each for each in loaded_with(**changes).warnings)
-
-    assert warned(connector__class=CONNECTOR)
-    assert not warned()
-    assert not warned(connector__class=CONNECTOR, extended__headers__enabled="true")
-
-
 def test_each_start_has_a_run_id_of_its_own_which_makes_no_other_form_of_records() -> None:
     one, other, without = (
         loaded_with(**changes).settings
