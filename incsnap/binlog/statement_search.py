@@ -30,14 +30,15 @@ def statements_behind(
     closed: Callable[[], bool] = lambda: False,
 ) -> tuple[SchemaChange, ...]:
     """Return the statements that the binlog has from `position` up to the file and position `until`, and perhaps a few
-    more.
+    later ones.
 
     The search reads the binlog again by a connection of its own, while the job's own reader (the tail) goes on. The
     stretch may be longer than the tail's memory, because the search keeps no rows.
 
-    `connect` opens a PyMySQL connection of a user with REPLICATION SLAVE. `server_id` is the tail's; the server keeps
-    the tail's connection. `options` are the tail's, and say which statements are needed. The search ends early when
-    `closed` returns True. Raise ServerUnreachable, from ConnectionLost, if the connection breaks.
+    `connect` opens a PyMySQL connection of a user with REPLICATION SLAVE. `server_id` is the tail's. The search's
+    connection has a replica uuid, so the server does not end the tail's connection. `options` are the tail's, and say
+    which statements are needed. The search ends early when `closed` returns True. Raise ServerUnreachable, from
+    ConnectionLost, if the connection breaks.
     """
     ids, no_transactions = IdTable(lambda _: False), PreparedTransactions().sibling(())
     start = StreamPosition(position.delivered, "", 0)

@@ -65,7 +65,7 @@ class AvroRows:
         self._head, self._constants = head, constants
 
     def keys(self, columns: Columns) -> BytesArray:
-        """Return the key of each row (`pa.binary()`)."""
+        """Return the key of each row as an Avro record with its head (`pa.binary()`)."""
         return self.rows(columns, ())
 
     def rows(self, columns: Columns, values: Sequence[Value]) -> BytesArray:

@@ -33,7 +33,7 @@ class TransactionOrder:
     of_table: Ints  #: number of the record among those of its table in the transaction
 
     def only(self, which: Any) -> TransactionOrder:
-        """Return the numbers of some of the records. `which` is a mask, an array of indexes or a slice."""
+        """Return the order of some of the records. `which` is a mask, an array of indexes or a slice of the records."""
         return TransactionOrder(self.total[which], self.of_table[which])
 
 

@@ -55,7 +55,7 @@ class JsonRows:
         self._constants = [(each.name, literal(each.text)) for each in constants]
 
     def keys(self, columns: Columns) -> BytesArray:
-        """Return the key of each row (`pa.binary()`)."""
+        """Return the key of each row as a JSON object, with its schema if schemas are written (`pa.binary()`)."""
         return self.rows(columns, ())
 
     def rows(self, columns: Columns, values: Sequence[Value]) -> BytesArray:

@@ -19,7 +19,8 @@ class ProducerErrors:
     """A collector of the errors of one producer's records. librdkafka reports the result of each record to `callback`.
 
     `refused` is the error of the first record that the broker or librdkafka refused; None if no record was refused.
-    `too_large` has the records of the open transaction that were refused for their size, if the sink gave them numbers.
+    `too_large` has an OversizedRecord for each record of the open transaction that was refused for its size, if the
+    sink gave the records numbers.
     """
 
     def __init__(self, lib: Any) -> None:

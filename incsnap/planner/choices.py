@@ -98,9 +98,9 @@ def changes_since(before: PlannedWith, settings: Settings) -> str:
 
 
 def older_forms(settings: Settings) -> dict[str, set[str]]:
-    """Return for each property the texts that a release before 2026-11-24 may have written for today's settings.
+    """Return for each setting the texts that a release before 2026-11-24 may have written for today's value.
 
-    The property's name is the key. Only properties whose text is written in another way now are in the result.
+    The keys are names as in `choices`. Only settings whose text is written in another way now are in the result.
     """
     key = settings.formats.key
     numeric = " numeric" if key.decimals != "base64" else ""

@@ -75,10 +75,12 @@ class NextContext:
         self.warned.append(Warned(text, id_of(signal)))
 
     def give_up_row(self, signal: str, table: TableId, first: str, last: str, error: str) -> None:
-        """Warn that a row of the table cannot be read or sent, and notify the user that the row is in quarantine.
+        """Warn that a row of the table cannot be read or sent, and add the notification QUARANTINED.
 
-        `last` is the row's key, as text. `first` is the key before it, or equals `last` if the key before is not known:
-        the notification names the keys from `first`, excluded, to `last`. `error` is the reason.
+        The snapshot goes on without the row. The caller has already put the row's key into quarantine: the list of keys
+        of the table that were given up. `last` is the row's key, as text. `first` is the key before it, or equals
+        `last` if the key before is not known: the notification names the keys from `first`, excluded, to `last`.
+        `error` is the reason.
         """
         reason = shorten(error, REASON)
         self.warn(f"{table}: the row with key {last} is given up: {reason}", signal)

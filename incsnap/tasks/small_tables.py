@@ -139,8 +139,8 @@ class EncodedTables:
         them.
 
         The "" stands for the topic, because a block of many tables has none of its own. The records of each table are
-        in binlog order. `orders` has the records' numbers in their transactions, for each element of `counted`; None if
-        transactions are not counted.
+        in binlog order. `orders` has the records' numbers in their transactions, one element for each element of the
+        result of the method `counted`; None if transactions are not counted.
         """
         order = None
         if orders is not None:
