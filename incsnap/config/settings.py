@@ -42,6 +42,9 @@ class SnapshotSettings(Frozen):
     mode: str = of("snapshot.mode")  #: one of SNAPSHOT_MODES
     #: Java regexes of the tables that `snapshot.mode` reads at the start; empty: all captured tables
     include: tuple[str, ...] = of("snapshot.include.collection.list")
+    new_tables: str = of(
+        "snapshot.new.tables"
+    )  #: `parallel`: tables that become captured are read; `off`: they are not
     #: SQL condition for the rows of the first snapshot, by table
     conditions: dict[str, str] = Field(default_factory=dict)
     chunk_size: int | None = of("incremental.snapshot.chunk.size")  #: rows of a chunk; None: chosen by time and bytes

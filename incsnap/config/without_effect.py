@@ -64,7 +64,6 @@ _REASONS = {
     "A snapshot runs beside the stream, so neither waits for the other.": """
         snapshot.delay.ms streaming.delay.ms snapshot.tables.order.by.row.count
     """,
-    "A table that the lists take later is read when a signal asks for it.": "snapshot.new.tables",
     "A changed table is always followed, and nothing is written to the signal table.": """
         incremental.snapshot.allow.schema.changes incremental.snapshot.watermarking.strategy
     """,

@@ -156,6 +156,51 @@ class _Statement:
                 self._moves_rows_in = True
 
 
+def moved_in(sql: str, database: str, sql_mode: int | None = None) -> dict[TableId, TableId | None]:
+    """Return the tables that have their rows from another table or from a file, with the other table's name.
+
+    The name is that before the statement, and None for a file. A name that another table had before the statement is
+    left out: there one table has taken the place of another. The result is empty if the statement moves no table or is
+    not understood. Arguments are those of `schema_change`.
+
+    >>> moved_in("RENAME TABLE tmp.t TO d.t", "d")
+    {TableId(database='d', table='t'): TableId(database='tmp', table='t')}
+    """
+    words = Words(sql, database, sql_mode)
+    try:
+        verb = words.take()
+        if verb == "RENAME":
+            return _renamed_tables(renamed(words))
+        if verb == "ALTER" and words.skip("TABLE"):
+            return _of_alter(words)
+    except NotUnderstood:
+        pass
+    return {}
+
+
+def _renamed_tables(pairs: list[tuple[TableId, TableId]]) -> dict[TableId, TableId | None]:
+    """Return the tables under new names with their names before the statement, which renames from left to right."""
+    first: dict[TableId, TableId] = {}
+    for old, new in pairs:
+        first[new] = first.pop(old, old)
+    taken = set(first.values())
+    return {new: old for new, old in first.items() if new not in taken}
+
+
+def _of_alter(words: Words) -> dict[TableId, TableId | None]:
+    """Return what `moved_in` returns for an ALTER TABLE. `words` stands behind TABLE."""
+    table = words.table()
+    if not words.mentions("RENAME", "IMPORT"):
+        return {}
+    while not (words.at_end or words.is_broken):
+        word = words.take()
+        if word == "RENAME" and (new := new_name(words)) is not None:
+            return {new: table} if new != table else {}
+        if word == "IMPORT" and words.peek() == "TABLESPACE":
+            return {table: None}
+    return {}
+
+
 def renamed(words: Words) -> list[tuple[TableId, TableId]]:
     """Return (old name, new name) for each table of a RENAME TABLE. `words` stands behind RENAME.
 

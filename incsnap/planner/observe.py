@@ -32,6 +32,7 @@ from incsnap.planner.chunk_readers import ReaderPort
 from incsnap.planner.chunk_results import ChunkResults, refused_rows
 from incsnap.planner.heartbeat import Heartbeat
 from incsnap.planner.known_definitions import BatchKnowledge, KnownDefinitions
+from incsnap.planner.new_tables import FilterFiles, NewTables
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.server_port import ServerPort
 from incsnap.planner.signal_inbox import SignalInbox
@@ -78,6 +79,7 @@ class Observer:
         readers: int,
         open_readers: Callable[[Callable[[], None]], ReaderPort],
         definitions: KnownDefinitions,
+        filters: FilterFiles,
         run: str,
     ) -> None:
         query_seconds, topics = settings.mysql.query_timeout_seconds, partial(topics_of, settings)
@@ -94,7 +96,9 @@ class Observer:
         self._server = ServerPort(settings, queries, definitions)
         inbox = SignalInbox(settings.signals, settings.topic_prefix)
         start_snapshot = StartSnapshot(settings.snapshot, run)
-        self._signals = SignalPort(inbox, start_snapshot, settings.tables, settings.signals.data_collection)
+        new_tables = NewTables(settings.snapshot, settings.tables, filters)
+        signal_table = settings.signals.data_collection
+        self._signals = SignalPort(inbox, start_snapshot, new_tables, settings.tables, signal_table)
         #: Whether a measured load held chunks back in the last planning.
         self._held_back = False
 

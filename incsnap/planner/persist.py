@@ -21,6 +21,7 @@ from incsnap.config.settings import Settings
 from incsnap.planner.choices import planned_with
 from incsnap.planner.chunk_results import delete_spent
 from incsnap.planner.definition_files import DefinitionFiles
+from incsnap.planner.new_tables import FilterFiles
 from incsnap.planner.observe import Observed
 from incsnap.planner.prepared_xa import PreparedXas
 from incsnap.planner.topic_layout import Layouts
@@ -43,6 +44,7 @@ class PlannedBatches:
         layouts: Layouts,
         xa: PreparedXas,
         definitions: DefinitionFiles,
+        filters: FilterFiles,
     ) -> None:
         files = Files(buffers.root)
         self._files = files
@@ -56,6 +58,7 @@ class PlannedBatches:
         self.control = ControlFiles(files)
         self.defaults = ValueFiles(files, "defaults", "the DEFAULTs of columns", TableDefaults)
         self.definitions = definitions
+        self._filters = filters
 
     def recall(self, start: Offset) -> Offset | None:
         """Return the end of the batch after `start` if an earlier process has planned it, else None.
@@ -103,6 +106,7 @@ class PlannedBatches:
         self.control.forget(end.batch)
         self.defaults.forget(end.defaults, end.batch)
         self.definitions.forget(end.definitions, end.batch)
+        self._filters.forget(end)
         self._xa.forget(end.batch)
         delete_spent(self._buffers, end)
         self._offsets.forget(end)

@@ -51,6 +51,7 @@ from incsnap.planner.boundary_search import BoundarySearch
 from incsnap.planner.chunk_readers import ReaderPort
 from incsnap.planner.definition_files import definition_files
 from incsnap.planner.known_definitions import KnownDefinitions
+from incsnap.planner.new_tables import FilterFiles
 from incsnap.planner.observe import Observed, Observer
 from incsnap.planner.persist import PlannedBatches
 from incsnap.planner.prepared_xa import PreparedXas, first_place
@@ -101,12 +102,12 @@ class Planner:
         files = Files(buffers.root)
         self.offsets = KeptOffsets(files)
         self._xa = PreparedXas(settings, files)
-        kept = definition_files(files)
+        kept, filters = definition_files(files), FilterFiles(files)
         self._definitions = KnownDefinitions(settings, self._queries, kept)
         self._observer = Observer(
-            settings, buffers, self._queries, self._layouts, readers, open_readers, self._definitions, run
+            settings, buffers, self._queries, self._layouts, readers, open_readers, self._definitions, filters, run
         )
-        self._batches = PlannedBatches(settings, buffers, self.offsets, self._layouts, self._xa, kept)
+        self._batches = PlannedBatches(settings, buffers, self.offsets, self._layouts, self._xa, kept, filters)
         self._has_recalled = False
         self._repeats = True
         self._moved_at = time.monotonic()

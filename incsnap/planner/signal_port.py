@@ -1,4 +1,5 @@
-"""The planner's port to the signals: what the signal channels and `snapshot.mode` ask for, as commands."""
+"""The planner's port to the signals: what the signal channels, `snapshot.mode` and
+`snapshot.new.tables` ask for, as commands."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.table_rows import Charsets
 from incsnap.config.patterns import TableFilter
 from incsnap.mysql.catalog import lower_case_table_names, tables
+from incsnap.planner.new_tables import NewTables
 from incsnap.planner.signal_commands import CapturedTables
 from incsnap.planner.signal_inbox import SignalInbox
 from incsnap.planner.start_snapshot import StartSnapshot
@@ -24,10 +26,16 @@ class SignalPort:
     """The signals of one planner. `included` are the captured tables, `signal_table` is the signal table, if any."""
 
     def __init__(
-        self, inbox: SignalInbox, at_start: StartSnapshot, included: TableFilter, signal_table: TableId | None
+        self,
+        inbox: SignalInbox,
+        at_start: StartSnapshot,
+        new_tables: NewTables,
+        included: TableFilter,
+        signal_table: TableId | None,
     ) -> None:
         self._inbox = inbox
         self._at_start = at_start
+        self._new_tables = new_tables
         self._included = included
         self._signal_table = signal_table
         #: Whether this planner has planned a batch. Its first batch drops the tables that are not captured any more.
@@ -49,7 +57,8 @@ class SignalPort:
         slices = [slice_.with_definitions(definitions) for slice_ in advance.signals]
         commands, positions = self._inbox.poll(slices, charsets, start.signal_positions, captured, str(advance.end))
         at_start, position = self._at_start.commands(start, captured)
-        return (*at_start, *commands), {**positions, **position}
+        new, place = self._new_tables.commands(start, advance.changes, captured, reads_all=bool(at_start))
+        return (*at_start, *new, *commands), {**positions, **position, **place}
 
     def uncaptured(self, snapshot: SnapshotContext) -> frozenset[TableId]:
         """Return the tables that an earlier process was to read and that the settings do not capture now."""

@@ -9,12 +9,14 @@ a snapshot does not get one when the mode is changed to `initial` later.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 from incsnap.config.settings import SnapshotSettings
-from incsnap.planner.signal_commands import Captured
+from incsnap.planner.signal_commands import Captured, CapturedTables
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Stop
 from incsnap.snapshot.offset import Offset
+from incsnap.tables import TableId
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +29,18 @@ _ID = "initial-"
 def first_positions(settings: SnapshotSettings) -> dict[str, Any]:
     """Return the positions of the signal channels in the first offset of a job."""
     return {_CHANNEL: _DUE} if settings.reads_at_start else {}
+
+
+def snapshot_of(
+    id_: str, tables: Iterable[TableId], settings: SnapshotSettings, captured: CapturedTables
+) -> Execute | None:
+    """Return the command that reads `tables`, with the conditions in the settings; None for no tables.
+
+    `id_` is the snapshot's id in notifications.
+    """
+    conditions = {captured.compared(table): condition for table, condition in settings.conditions.items()}
+    collections = tuple(DataCollection(each, conditions.get(captured.compared(str(each)), "")) for each in tables)
+    return Execute(id_, collections) if collections else None
 
 
 class StartSnapshot:
@@ -50,10 +64,10 @@ class StartSnapshot:
         if not name:
             return (), {}
         captured_tables = captured()
-        tables, compared = captured_tables.tables, captured_tables.compared
+        tables = captured_tables.tables
         included = [table for table in tables if self._settings.included(table)]
-        conditions = {compared(table): condition for table, condition in self._settings.conditions.items()}
-        for lost in sorted(set(conditions) - {compared(str(table)) for table in tables}):
+        conditions = {captured_tables.compared(table) for table in self._settings.conditions}
+        for lost in sorted(conditions - {captured_tables.compared(str(table)) for table in tables}):
             log.warning("snapshot.select.statement.overrides names %s, which is not captured", lost)
         log.info(
             "snapshot.mode=%s: %d of %d captured tables are read, beside the stream, as by signal %s",
@@ -67,9 +81,8 @@ class StartSnapshot:
         unfinished = (*(scan.request for scan in snapshot.scans), *snapshot.queue)
         if any(request.signal.startswith(_ID) for request in unfinished):
             commands.append(Stop(name, asked_by=_ID))
-        if included:
-            collections = (DataCollection(each, conditions.get(compared(str(each)), "")) for each in included)
-            commands.append(Execute(name, tuple(collections)))
+        if (command := snapshot_of(name, included, self._settings, captured_tables)) is not None:
+            commands.append(command)
         return tuple(commands), {_CHANNEL: name}
 
     def _due(self, start: Offset) -> str:

@@ -12,6 +12,7 @@ from incsnap.config.declarations.kinds import (
     TEXT,
     TOPIC,
     described,
+    one_of,
     some_of,
     whole,
 )
@@ -36,6 +37,9 @@ SNAPSHOTS = (
     Setting("snapshot.include.collection.list", REGEXES, "",
             "Tables (`db.table`) that the snapshot of snapshot.mode reads.",
             r"inventory\\.(orders|customers)", unset="all captured tables"),
+    Setting("snapshot.new.tables", one_of("off", "parallel"), "off",
+            "Whether tables that the lists take later, and tables that are renamed into them, are read by a snapshot.",
+            "parallel", see="new-tables"),
     Setting(_OVERRIDES, described("a list of tables as database.table"), "",
             "Tables of which this snapshot reads some rows only.", "inventory.orders",
             see="select-statement-overrides"),

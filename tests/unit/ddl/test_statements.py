@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from incsnap.ddl.statements import first_word, schema_change
+from incsnap.ddl.statements import first_word, moved_in, schema_change
 from incsnap.ddl.words import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from incsnap.events import SchemaChange
 from incsnap.tables import TableId
@@ -168,3 +168,26 @@ def test_a_statement_of_any_length_is_read_no_further_than_needed() -> None:
     assert first_word(f"INSERT INTO t VALUES {values}") == "INSERT"
     assert touched(f"CREATE TABLE t SELECT {values}") == {"shop.t"}
     assert touched("ALTER TABLE t RENAME KEY i TO j, COMMENT " + '"\\"' * 300_000) == _ALL
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("RENAME TABLE a TO b, x.c TO y.d", {"shop.b": "shop.a", "y.d": "x.c"}),
+        ("RENAME TABLE a TO tmp, tmp TO b", {"shop.b": "shop.a"}),
+        ("RENAME TABLE a TO tmp, b TO a, tmp TO b", {}),
+        ("RENAME TABLE t TO t_old, _t_new TO t", {"shop.t_old": "shop.t"}),
+        ("ALTER TABLE t ADD x int, RENAME = u", {"shop.u": "shop.t"}),
+        ("ALTER TABLE t RENAME t", {}),
+        ("ALTER TABLE t RENAME COLUMN a TO b", {}),
+        ("ALTER TABLE t IMPORT TABLESPACE", {"shop.t": None}),
+        ("ALTER TABLE t IMPORT PARTITION p TABLESPACE", {}),
+        ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", {}),
+        ("ALTER TABLE t COMMENT 'RENAME TO z'", {}),
+        ("RENAME TABLE a", {}),
+        ("CREATE TABLE t (id INT)", {}),
+    ],
+)
+def test_tables_whose_rows_come_from_another_table_or_a_file(sql: str, expected: dict[str, str | None]) -> None:
+    moved = {str(now): before and str(before) for now, before in moved_in(sql, "shop").items()}
+    assert moved == expected

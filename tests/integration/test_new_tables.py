@@ -1,0 +1,194 @@
+"""Tests of `snapshot.new.tables`: which tables are read because they become captured, and when."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymysql.cursors import Cursor
+
+from incsnap.config.settings import Settings
+from lab.addresses import MySqlAddress
+from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
+
+pytestmark = pytest.mark.servers
+
+MakeSettings = Callable[..., Settings]
+
+
+@pytest.fixture
+def cursor(cursor: Cursor) -> Cursor:
+    for table in ("first", "second", "hidden"):
+        cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(9))")
+        cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s)", [(1, "a"), (2, "b"), (3, "c")])
+    return cursor
+
+
+@pytest.fixture
+def make_settings(
+    mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str, tmp_path: Path
+) -> MakeSettings:
+    def make(tables: str = "first", **more: str) -> Settings:
+        options = {
+            "snapshot__mode": "no_data",
+            "snapshot__new__tables": "parallel",
+            "table__include__list": ",".join(rf"{database}\.{table}" for table in tables.split()),
+            "signal__enabled__channels": "file",
+            "signal__file": str(tmp_path / "signals"),
+            "notification__enabled__channels": "sink",
+            "notification__sink__topic__name": f"{topic_prefix}-notifications",
+            **more,
+        }
+        return settings_of(mysql_address, kafka_address, topic_prefix, database, **options)
+
+    return make
+
+
+@pytest.fixture
+def make_job(make_settings: MakeSettings, tmp_path: Path) -> Iterator[MakeJob]:
+    with planned_jobs(make_settings, tmp_path, one_checkpoint=True) as make:
+        yield make
+
+
+def stream(job: PlannedJob, cursor: Cursor, table: str = "first") -> None:
+    """Insert a row and wait until its event is sent and no snapshot runs."""
+    cursor.execute(f"INSERT INTO {table} SELECT MAX(id) + 1, 'x' FROM {table}")
+    cursor.execute(f"SELECT DATABASE(), MAX(id) FROM {table}")
+    ((database, key),) = cursor.fetchall()
+    topic = f"{job.settings.topic_prefix}.{database}.{table}"
+    job.batches_until(
+        lambda: any(each.value["op"] == "c" and each.value["after"]["id"] == key for each in job.of(topic)),
+        "the row's event",
+    )
+    job.batches_until(lambda: not job.offset.snapshot.active, "end of the snapshot")
+
+
+def reads(job: PlannedJob) -> dict[str, int]:
+    """The number of rows that were read of each table."""
+    read = (each.topic for each in job.sent if isinstance(each.value, dict) and each.value.get("op") == "r")
+    return dict(Counter(topic.rpartition(".")[2] for topic in read))
+
+
+def started(job: PlannedJob) -> int:
+    """The number of snapshots that have started."""
+    notes = (each.value for each in job.of(job.settings.notifications.sink_topic or ""))
+    return sum(note["type"] == "STARTED" for note in notes)
+
+
+def test_only_the_new_tables_of_a_wider_list_are_read_and_only_once(
+    cursor: Cursor, make_job: Any, make_settings: MakeSettings
+) -> None:
+    job = make_job()
+    stream(job, cursor)
+    assert reads(job) == {}
+
+    job.restart(make_settings("first second"))
+    stream(job, cursor)
+    assert reads(job) == {"second": 3}
+    job.restart(make_settings("first second"))
+    stream(job, cursor, "second")
+    assert (reads(job), started(job)) == ({"second": 3}, 1)
+
+
+def test_a_table_that_the_lists_left_out_for_a_while_is_read_again(
+    cursor: Cursor, make_job: Any, make_settings: MakeSettings
+) -> None:
+    job = make_job()
+    stream(job, cursor)
+    for tables in ("second", "first second"):
+        job.restart(make_settings(tables))
+        stream(job, cursor, "second")
+
+    # `second` has one row more than at first when it becomes captured, or its event comes instead.
+    assert reads(job)["first"] == 4
+    assert started(job) == 2
+
+
+@pytest.mark.parametrize("how", ["off", "left out", "all"])
+def test_new_tables_are_not_read_where_the_settings_say_so(
+    cursor: Cursor, make_job: Any, make_settings: MakeSettings, how: str, database: str
+) -> None:
+    wider = {
+        "off": {"snapshot__new__tables": "off"},
+        "left out": {"snapshot__include__collection__list": rf"{database}\.first"},
+        "all": {"snapshot__mode": "always"},
+    }[how]
+    job = make_job()
+    stream(job, cursor)
+    job.restart(make_settings("first second", **wider), run="second")
+    stream(job, cursor)
+    job.restart(make_settings("first second"))
+    stream(job, cursor)
+
+    assert reads(job) == ({"first": 4, "second": 3} if how == "all" else {})
+
+
+def test_the_condition_of_a_new_table_is_obeyed(
+    cursor: Cursor, make_job: Any, make_settings: MakeSettings, database: str
+) -> None:
+    job = make_job()
+    stream(job, cursor)
+    name = "snapshot.select.statement.overrides"
+    wider = {name: f"{database}.second", f"{name}.{database}.second": f"SELECT * FROM {database}.second WHERE id > 1"}
+    options = {key.replace(".", "__"): value for key, value in wider.items()}
+    job.restart(make_settings("first second", **options))
+    stream(job, cursor)
+
+    assert reads(job) == {"second": 2}
+
+
+@pytest.mark.parametrize(
+    ("statements", "read"),
+    [
+        (("RENAME TABLE hidden TO third",), {"third": 3}),
+        (("ALTER TABLE hidden RENAME TO Third",), {"Third": 3}),
+        (("RENAME TABLE hidden TO other, other TO third",), {"third": 3}),
+        # `second` is captured: its rows are in its own topic, and rows of a table that moves are not read again.
+        (("RENAME TABLE second TO third",), {}),
+        # One table takes the place of another, as behind an online ALTER.
+        (("RENAME TABLE second TO away, hidden TO second",), {}),
+    ],
+)
+def test_a_table_that_is_renamed_into_the_lists_is_read(
+    cursor: Cursor, make_job: Any, statements: tuple[str, ...], read: dict[str, int]
+) -> None:
+    job = make_job(tables="first second third")
+    stream(job, cursor)
+    for statement in statements:
+        cursor.execute(statement)
+    stream(job, cursor)
+
+    assert reads(job) == read
+
+
+def test_a_table_that_is_renamed_while_the_job_is_stopped_is_read(
+    cursor: Cursor, make_job: Any, make_settings: MakeSettings
+) -> None:
+    job = make_job(tables="first third")
+    stream(job, cursor)
+    cursor.execute("RENAME TABLE hidden TO third")
+    cursor.execute("INSERT INTO third VALUES (4, 'd')")
+    job.restart(make_settings("first third"))
+    stream(job, cursor)
+
+    # The event of the last row discards the row that was read, or is sent in a batch before.
+    sent = job.of(next(each.topic for each in job.sent if each.topic.endswith(".third")))
+    assert {each.value["after"]["id"] for each in sent} == {1, 2, 3, 4}
+    assert {each.value["after"]["id"] for each in sent if each.value["op"] == "r"} >= {1, 2, 3}
+
+
+def test_a_job_whose_filter_is_gone_reads_nothing_and_says_so(
+    cursor: Cursor, make_job: Any, make_settings: MakeSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = make_job()
+    stream(job, cursor)
+    for file in Path(job.root).glob("filters/*"):
+        file.unlink()
+    job.restart(make_settings("first second"))
+    stream(job, cursor)
+
+    assert reads(job) == {}
+    assert "it is not known which tables the job captured before" in caplog.text
