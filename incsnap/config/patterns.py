@@ -62,7 +62,7 @@ class TableFilter(BaseModel):
     def included(self, table: TableId) -> bool:
         """Return True if `table` is captured."""
         return table == self.signal_table or (
-            self._has_database(table.database) and _selected(str(table), self.table_include, self.table_exclude)
+            self.has_database(table.database) and _selected(str(table), self.table_include, self.table_exclude)
         )
 
     def may_include_database(self, database: str) -> bool:
@@ -72,10 +72,15 @@ class TableFilter(BaseModel):
         keep.
         """
         has_signals = self.signal_table is not None and self.signal_table.database == database
-        return has_signals or self._has_database(database)
+        return has_signals or self.has_database(database)
 
-    def _has_database(self, database: str) -> bool:
+    def has_database(self, database: str) -> bool:
+        """Return True if the database lists let `database` pass, and the database is not one of the server's own."""
         return not is_builtin(database) and _selected(database, self.database_include, self.database_exclude)
+
+    def of_whole_databases(self) -> TableFilter:
+        """Return the filter for all tables of the databases in which tables are captured."""
+        return self.model_copy(update={"table_include": (), "table_exclude": ()})
 
     def without_match(self, tables: list[TableId]) -> tuple[str, ...]:
         """Return the patterns of `table.include.list` that match none of `tables`.

@@ -1,8 +1,9 @@
 """The changes of definitions in a statement, as Debezium shows them on the schema change topic.
 
 One statement may be several changes (`DROP TABLE a, b`; `RENAME TABLE a TO b, c TO d`), each of one table or of a whole
-database. Statements that do not change what Debezium shows of a definition are no changes: indexes that are not unique,
-views, routines, ALTER DATABASE, TRUNCATE.
+database. Indexes that are not unique, and ALTER DATABASE, do not change what Debezium shows of a definition. Debezium
+shows their text alone, and only beside the DDL of tables that are not captured. Views, routines and TRUNCATE are no
+changes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from incsnap.ddl.statements import new_name, renamed
+from incsnap.ddl.statements import DATABASE_OPTIONS, new_name, renamed
 from incsnap.ddl.words import NotUnderstood, Words
 from incsnap.tables import TableId
 
@@ -30,9 +31,10 @@ _BETWEEN = frozenset(("OR", "REPLACE", "UNIQUE", "ONLINE", "OFFLINE", "IGNORE"))
 class TableStatement:
     """A change of one table's definition, or of a database."""
 
-    type: Literal["CREATE", "ALTER", "DROP", "DATABASE"]  #: DATABASE for a change of a database
+    #: DATABASE: a change of a database; TEXT: a statement of which only the text is shown
+    type: Literal["CREATE", "ALTER", "DROP", "DATABASE", "TEXT"]
     database: str  #: database of the table, or the changed database
-    table: TableId | None  #: None for a change of a database
+    table: TableId | None  #: None for DATABASE and TEXT
     ddl: str  #: the statement that the record shows
 
 
@@ -48,7 +50,7 @@ def table_statements(sql: str, database: str, sql_mode: int | None = None) -> tu
             names = [new for _, new in renamed(words)]
             return tuple(_of("ALTER", new, text) for new, text in zip(names, _renames(sql, len(names)), strict=True))
         if verb in ("CREATE", "ALTER", "DROP"):
-            return tuple(_defined(verb, words, sql))
+            return tuple(_defined(verb, words, sql, database))
     except NotUnderstood:
         pass
     return ()
@@ -69,7 +71,7 @@ def _of(type_: Literal["CREATE", "ALTER", "DROP"], table: TableId, ddl: str) -> 
     return TableStatement(type_, table.database, table, ddl)
 
 
-def _defined(verb: str, words: Words, sql: str) -> Iterator[TableStatement]:
+def _defined(verb: str, words: Words, sql: str, database: str) -> Iterator[TableStatement]:
     unique = False
     while (word := words.take()) not in _OBJECTS:
         unique |= word == "UNIQUE"
@@ -79,10 +81,13 @@ def _defined(verb: str, words: Words, sql: str) -> Iterator[TableStatement]:
         words.skip_condition()
         if verb != "ALTER":
             yield TableStatement("DATABASE", words.name(), None, sql)
+        else:
+            yield TableStatement("TEXT", database if words.peek() in DATABASE_OPTIONS else words.name(), None, sql)
     elif word == "INDEX":
-        if verb == "CREATE" and unique:
-            words.skip_past("ON")
-            yield _of("ALTER", words.table(), sql)
+        words.skip_past("ON")
+        table = words.table()
+        is_key = verb == "CREATE" and unique
+        yield _of("ALTER", table, sql) if is_key else TableStatement("TEXT", table.database, None, sql)
     elif verb == "CREATE":
         words.skip_condition()
         yield _of("CREATE", words.table(), sql)

@@ -8,7 +8,8 @@ https://dev.mysql.com/doc/refman/en/show-create-table.html
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,8 @@ _JDBC = {
 }  # fmt: skip
 _OTHER = 1111
 _TEXTS = frozenset(("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "SET"))
+#: Time zone of our sessions.
+_OURS = "+00:00"
 _EPOCH = "1970-01-01 00:00:00"
 _PRINTED = str.maketrans({"\0": r"\0", "\n": r"\n", "\r": r"\r", "\\": r"\\", "'": "''"})
 
@@ -40,18 +43,39 @@ class Definition:
 
 
 def definitions_of(
-    connection: Connection[Any], tables: Iterable[TableId], *, comments: bool = False
+    connection: Connection[Any], tables: Mapping[TableId, str], *, comments: bool = False
 ) -> dict[TableId, Definition]:
-    """Return the present definitions of the tables that exist and may be seen. Send one query for each table."""
+    """Return the present definitions of the tables that exist and may be seen. Send one query for each table.
+
+    `tables` has for each table the time zone in which the server shows DEFAULTs of TIMESTAMP; "" for the server's own.
+    In the zone of the session that ran a statement, a DEFAULT is shown as the statement has it.
+    """
     definitions = {}
-    for table in tables:
-        try:
-            rows = query(connection, f"SHOW CREATE TABLE {table.sql}")
-        except QueryRefusedError:
-            continue
-        ddl = str(rows[0][1])
-        definitions[table] = Definition(ddl, shown(ddl, comments=comments))
+    zone = _OURS
+    try:
+        for table in sorted(tables, key=lambda table: tables[table]):
+            if tables[table] != zone:
+                zone = tables[table]
+                _show_in(connection, zone)
+            try:
+                rows = query(connection, f"SHOW CREATE TABLE {table.sql}")
+            except QueryRefusedError:
+                continue
+            ddl = str(rows[0][1])
+            definitions[table] = Definition(ddl, shown(ddl, comments=comments))
+    finally:
+        if zone != _OURS:
+            query(connection, f"SET time_zone = '{_OURS}'")
     return definitions
+
+
+def _show_in(connection: Connection[Any], zone: str) -> None:
+    """Set the session's time zone; "" or a zone that the server does not know: the server's own."""
+    if zone:
+        with suppress(QueryRefusedError):
+            query(connection, "SET time_zone = %s", [zone])
+            return
+    query(connection, "SET time_zone = @@GLOBAL.time_zone")
 
 
 def shown(ddl: str, *, comments: bool = False) -> dict[str, Any]:

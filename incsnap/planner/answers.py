@@ -225,7 +225,7 @@ class Answers:
         identity = [entry.shape.columns[place] for place in view.identity]
         key = [field.column for field in view.key]
         fingerprint = table_fingerprint(order.columns, identity, key, entry.collations, order.descending)
-        return KeyOrder(names, fingerprint, order.index, order.descending)
+        return KeyOrder(names, fingerprint, order.index, order.descending, is_identified=bool(view.identity))
 
     def _try_condition(self, table: TableId, condition: str) -> None:
         """Raise TableRefused if the server does not understand the condition, or QueryRefusedError if it cannot be

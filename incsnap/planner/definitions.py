@@ -8,7 +8,7 @@ Otherwise there is no definition. It is never guessed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -77,9 +77,11 @@ class DefinitionsAt:
     comments: bool = False  #: whether to ask for comments of tables and columns too
 
     def certain(
-        self, tables: Collection[TableId], patience: float = WAIT_SECONDS
+        self, tables: Mapping[TableId, str], patience: float = WAIT_SECONDS
     ) -> tuple[dict[TableId, Definition], str]:
         """Return the certain definitions of those of `tables` that exist, and why none is certain.
+
+        `tables` has for each table the time zone in which its definition is shown; "" for the server's own.
 
         The reason is "" if the server has answered. `patience`: seconds, as in `answer_behind`.
         """
@@ -87,7 +89,7 @@ class DefinitionsAt:
             return {}, ""
         try:
             definitions, later = answer_behind(
-                lambda: definitions_of(self.connection, dict.fromkeys(tables), comments=self.comments),
+                lambda: definitions_of(self.connection, tables, comments=self.comments),
                 self.end,
                 self.connection,
                 self.tail.changes_behind,

@@ -132,6 +132,7 @@ class Observer:
             now_ms=time.time_ns() // 1_000_000,
             results=results,
             commands=(*(knowledge.commands if knowledge is not None else ()), *commands),
+            changed=frozenset(advance.tables),
             changes=advance.changes,
             limits=self._budget.limits,
             outdated=outdated,

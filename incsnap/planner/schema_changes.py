@@ -46,17 +46,24 @@ def capture_options(settings: Settings, charsets: Charsets, *, follows: bool) ->
     """
     return CaptureOptions(
         settings.include_query,
-        concerns=lambda change: _concerns(settings, change, follows=follows),
+        concerns=lambda change: _concerns(settings, change, follows=follows, reports=reports_all(settings)),
         ends_batch=lambda change: bool(truncated_tables(settings, change)),
-        is_captured=lambda change: _concerns(settings, change, follows=False),
+        is_captured=lambda change: _concerns(settings, change, follows=False, reports=False),
         charsets=dict(charsets),
     )
 
 
-def _concerns(settings: Settings, change: SchemaChange, *, follows: bool) -> bool:
+def reports_all(settings: Settings) -> bool:
+    """Whether the schema change topic also has statements about tables that are not captured, in databases that may
+    have captured tables."""
+    return schema_topic(settings) is not None and not settings.only_captured_ddl
+
+
+def _concerns(settings: Settings, change: SchemaChange, *, follows: bool, reports: bool) -> bool:
     """Whether the statement may be about a captured table, or about a database that may have captured tables.
 
     Other statements are no reason for a batch. `follows`: any table or database counts, except the server's own.
+    `reports`: any table of a database that may have captured tables counts.
     """
     included = settings.tables
     may_concern = _is_of_users if follows else included.may_include_database
@@ -66,6 +73,8 @@ def _concerns(settings: Settings, change: SchemaChange, *, follows: bool) -> boo
         statements = table_statements(change.sql, "", change.session.sql_mode)
         return any(may_concern(each.database) for each in statements)
     if follows and any(_is_of_users(table.database) for table in change.tables):
+        return True
+    if reports and any(included.has_database(table.database) for table in change.tables):
         return True
     signal_table = str(included.signal_table or "").lower()
     return any(included.included(table) or str(table).lower() == signal_table for table in change.tables)
@@ -85,14 +94,15 @@ def truncated_tables(settings: Settings, change: SchemaChange) -> list[TableId]:
 
 @dataclass(frozen=True, slots=True)
 class _Reported:
-    """A captured table, or a database, of a statement of the batch."""
+    """A table that is reported, or a database, of a statement of the batch."""
 
     statement: TableStatement  #: the part of the statement that is about the table or database
     origin: Origin  #: place of the statement in the binlog
-    names: str | None  #: all captured tables of the statement, as the source block shows them; None for none
+    names: str | None  #: all reported tables of the statement, as the source block shows them; None for none
     #: Whether no later statement of the batch redefines the table. Then the server's definition at the batch's end is
     #: also the definition right after this statement.
     is_last: bool
+    time_zone: str  #: time zone of the session that ran the statement; "" if the statement's event does not name it
 
     @property
     def described(self) -> TableId | None:
@@ -133,12 +143,12 @@ def _schema_changes(
 ) -> list[ControlRecord]:
     """Return the records of the schema change topic: in a first batch the tables that exist, then the statements."""
     reported = list(_reported(settings, advance.changes, stored_lower=stored_lower))
-    existing = tables(definitions.connection, settings.tables) if first else []
-    unchanged = [table for table in existing if not redefined(table, advance.changes)]
-    described = [each.described for each in reported if each.described is not None]
-    certain, problem = definitions.certain([*described, *unchanged], _FIRST_SECONDS if first else WAIT_SECONDS)
+    reported_tables = settings.tables.of_whole_databases() if reports_all(settings) else settings.tables
+    existing = tables(definitions.connection, reported_tables) if first else []
+    zones = {table: "" for table in existing if not redefined(table, advance.changes)}
+    zones |= {each.described: each.time_zone for each in reported if each.described is not None}
+    certain, problem = definitions.certain(zones, _FIRST_SECONDS if first else WAIT_SECONDS)
     records: list[ControlRecord] = []
-    certain_tables = [table for table in existing if table in certain]
     for table in existing:
         if table not in certain:
             log.warning(
@@ -147,10 +157,13 @@ def _schema_changes(
                 table,
                 problem or "a statement has changed the table meanwhile",
             )
-    # The source block is that of Debezium's snapshot of schemas.
+    # The source block is that of Debezium's snapshot of schemas. Its last record marks the snapshot's end, unless rows
+    # follow.
+    shown = [table for table in existing if table in certain]
     at_beginning = SourceConstants(advance.end.file, advance.end.pos, now_us, snapshot="true")
-    for table in certain_tables:
-        source = replace(at_beginning, snapshot="last") if table == certain_tables[-1] else at_beginning
+    for table in shown:
+        is_end = table == shown[-1] and not settings.snapshot.reads_at_start
+        source = replace(at_beginning, snapshot="last") if is_end else at_beginning
         statement = TableStatement("CREATE", table.database, table, certain[table].ddl)
         records.append(_schema_change(settings, topic, statement, table.table, certain[table], source, now_us))
     for each in reported:
@@ -171,7 +184,7 @@ def _schema_change(
 ) -> ControlRecord:
     """Return the record of a statement on the schema change topic.
 
-    `names` are the captured tables of the whole statement. `definition` is that of the statement's table after the
+    `names` are the reported tables of the whole statement. `definition` is that of the statement's table after the
     statement; None if there is no table or the definition is not certain.
     """
     changes = []
@@ -205,27 +218,34 @@ def _schema_change(
 
 
 def _reported(settings: Settings, changes: Sequence[SchemaChange], *, stored_lower: bool) -> Iterator[_Reported]:
-    """Yield each captured table and each database of the batch's statements."""
+    """Yield each reported table and each database of the batch's statements."""
     for number, change in enumerate(changes):
         if change.origin is None:
             continue
         statements = list(_captured(settings, change, stored_lower=stored_lower))
         names = ",".join(each.table.table for each in statements if each.table is not None) or None
+        if any(each.type == "TEXT" for each in statements):
+            names = ""
         for each in statements:
             is_last = each.table is None or not redefined(each.table, changes[number + 1 :])
-            yield _Reported(each, change.origin, names, is_last)
+            yield _Reported(each, change.origin, names, is_last, change.session.time_zone)
 
 
 def _captured(settings: Settings, change: SchemaChange, *, stored_lower: bool) -> Iterator[TableStatement]:
-    """Yield the parts of the statement that are about captured tables, or about databases that may have any."""
+    """Yield the parts of the statement that are about reported tables, or about databases that may have captured
+    tables."""
     included = settings.tables
     for each in table_statements(change.sql, change.session.database, change.session.sql_mode):
+        if each.type == "TEXT":
+            if reports_all(settings) and included.has_database(each.database):
+                yield replace(each, database=change.session.database)
+            continue
         if each.table is None:
             if included.may_include_database(each.database):
                 yield each
             continue
         table = _stored(each.table, stored_lower)
-        if included.included(table):
+        if included.included(table) or (reports_all(settings) and included.has_database(table.database)):
             yield TableStatement(each.type, table.database, table, each.ddl)
 
 

@@ -18,8 +18,8 @@ from incsnap.types.column_type import describe
 
 _NO_IDENTITY = (
     "it has no primary key and no unique key without NULLs, so its rows cannot be told apart: give it one (ALTER TABLE"
-    " ... ADD COLUMN my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY), or name columns that no"
-    " two of its rows share with message.key.columns"
+    " ... ADD COLUMN my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY), name columns that no two"
+    " of its rows share with message.key.columns, or signal it with a surrogate-key while few events change it"
 )
 
 
@@ -103,11 +103,10 @@ def ordering_of(entry: CatalogEntry, view: TableView, surrogate: str) -> Orderin
     """Return the order of the table's rows: by the column `surrogate`, or if it is "" by the columns that identify a
     row.
 
-    Raise TableRefused if no columns identify a row, if no index begins with `surrogate`, or if a column cannot order
-    rows.
+    Raise TableRefused if there is no `surrogate` and no columns identify a row, if no index begins with `surrogate`, or
+    if a column cannot order rows.
     """
-    if not view.identity:
-        # Also with a surrogate key: a row of a window is discarded by the columns that identify the row in events.
+    if not (view.identity or surrogate):
         raise TableRefused(notes.NO_PRIMARY_KEY, _NO_IDENTITY)
     if surrogate:
         order = _by_surrogate(entry, view, surrogate)
@@ -125,8 +124,9 @@ def ordering_of(entry: CatalogEntry, view: TableView, surrogate: str) -> Orderin
 def _by_surrogate(entry: CatalogEntry, view: TableView, name: str) -> Ordering:
     """Return the order by the column `name` and, after it, by the columns that identify a row.
 
-    By the column alone all rows of one value would be one chunk, however many they are. Raise TableRefused if the
-    column does not exist, or if no index begins with it.
+    By the column alone all rows of one value would be one chunk, however many they are. If no columns identify a row,
+    all columns of an index order the rows. Raise TableRefused if the column does not exist, or if no index begins with
+    it.
     """
     by_name = {column.name: column for column in entry.shape.columns}
     if name not in by_name:
@@ -135,12 +135,25 @@ def _by_surrogate(entry: CatalogEntry, view: TableView, name: str) -> Ordering:
     if not begin:
         repair = f"CREATE INDEX ... ON {entry.shape.id.sql} ({quote(name)})"
         raise TableRefused(notes.NO_PRIMARY_KEY, f"no index begins with its surrogate-key: {repair}")
+    if not view.identity:
+        indexed = max(((index, _orderable(index, by_name)) for index in begin), key=lambda each: len(each[1]))
+        return Ordering.by(tuple(by_name[each] for each in indexed[1]) or (by_name[name],), indexed[0])
     identity = [entry.shape.columns[place].name for place in view.identity]
     orders = [(index, names) for index in begin if (names := _up_to(index, {name, *identity}, by_name))]
     if not orders:
         return Ordering(tuple(by_name[each] for each in dict.fromkeys((name, *identity))), "")
     index, names = min(orders, key=lambda order: len(order[1]))
     return Ordering.by(tuple(by_name[each] for each in names), index)
+
+
+def _orderable(index: Index, by_name: Mapping[str, Column]) -> list[str]:
+    """Return the columns that the index begins with and that can order rows."""
+    names: list[str] = []
+    for name in index.columns:
+        if name is None or not can_order(by_name[name]):
+            break
+        names.append(name)
+    return names
 
 
 def _up_to(index: Index, needed: Collection[str], by_name: Mapping[str, Column]) -> list[str]:

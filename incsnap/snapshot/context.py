@@ -99,6 +99,9 @@ class Scan:
     #: how often the time limit of the next chunks' SELECT is doubled: once more after each chunk that reaches the limit
     doublings: int = 0
     asked: int = 0  #: batch that was the first to ask the question that has no answer yet; 0 for none
+    is_identified: bool = True  #: whether columns tell the table's rows apart
+    #: for a table whose rows nothing tells apart: batches in a row whose events have dropped windows of the table
+    disturbances: int = 0
 
     @property
     def table(self) -> TableId:

@@ -49,7 +49,9 @@ from incsnap.snapshot.throttle import Bound
 from incsnap.snapshot.window import (
     ChunkResult,
     Window,
+    disturbed_by,
     finished_by,
+    finished_by_events,
     low_watermark_of,
     read_elsewhere,
     released_by,
@@ -71,6 +73,7 @@ class BatchFacts:
     commands: tuple[Command, ...] = ()  #: commands of the signals up to `end`, in order
     changes: tuple[SchemaChange, ...] = ()  #: every DDL and TRUNCATE between the last batch's end and `end`
     limits: Limits = field(default_factory=Limits)  #: sizes and numbers of chunks
+    changed: frozenset[TableId] = frozenset()  #: tables with events between the last batch's end and `end`
     #: whether records have another form or other partitions now than those of the windows in flight
     outdated: bool = False
     release_bytes: int = 1 << 62  #: bytes of windows' records that the batch may send; it may always send one part
@@ -217,6 +220,8 @@ def _held_too_long(window: Window, facts: BatchFacts) -> bool:
 def _observe(state: NextContext, facts: BatchFacts) -> None:
     """Drop what was read of a table before a DDL or TRUNCATE, and let the engine ask for the table's columns again.
 
+    Events drop what was read before them of a table whose rows nothing tells apart.
+
     A statement may move rows into a table without events (RENAME TABLE, EXCHANGE PARTITION). A table of which anything
     was planned is then read from its beginning, and no row that was read before is sent any more.
     """
@@ -229,6 +234,20 @@ def _observe(state: NextContext, facts: BatchFacts) -> None:
         if not change.truncates:
             for scan in [scan for scan in state.scans.values() if change.touches(scan.table)]:
                 state.scans[scan.number] = replace(scan, described=False, asked=0)
+
+    _observe_events(state, facts)
+
+
+def _observe_events(state: NextContext, facts: BatchFacts) -> None:
+    """Drop windows that the batch's events have upset, because nothing tells their rows apart."""
+    upset = {
+        window.scan
+        for window in state.held
+        if not state.scans[window.scan].is_identified and disturbed_by(window, facts.changed)
+    }
+    _read_again(state, lambda window: window.scan in upset and disturbed_by(window, facts.changed))
+    for number in sorted(upset):
+        state.disturbed(number)
 
 
 def _read_again(state: NextContext, bad: Callable[[Window], bool]) -> None:
@@ -245,7 +264,7 @@ def _release(state: NextContext, facts: BatchFacts) -> None:
     """Send parts of windows in the order of planning, so that at most one window is cut.
 
     Rows are sent while paused, too. If a statement has changed the table and a part of its window was sent before, the
-    rest of the window is sent at once.
+    rest of the window is sent at once. So is the rest before an event of a table whose rows nothing tells apart.
     """
     before, state.held = state.held, []
     budget = facts.release_bytes
@@ -254,7 +273,10 @@ def _release(state: NextContext, facts: BatchFacts) -> None:
             state.held.append(window)
             continue
         parts = min(window.parts_left, budget // max(1, window.part_bytes))
-        if any(finished_by(window, change) for change in facts.changes):
+        is_identified = state.scans[window.scan].is_identified
+        if any(finished_by(window, change) for change in facts.changes) or (
+            not is_identified and finished_by_events(window, facts.changed)
+        ):
             parts = window.parts_left
         elif not state.released:
             parts = max(1, parts)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext, id_of
+from incsnap.snapshot.failures import back_off_ms
 from incsnap.snapshot.notifications import FEW_NAMED, Notification, comma_list
 from incsnap.snapshot.throttle import ThrottleLimits
 from incsnap.snapshot.window import Window
@@ -22,6 +23,9 @@ REASON = 400
 #: Times that a table is begun before it ends with CHANGED_TOO_OFTEN. A migration changes a key once or twice; a table
 #: that is swapped every few minutes would be read for ever.
 MAX_BEGINNINGS = 10
+#: Batches in a row that may drop windows of a table whose rows nothing tells apart. With the growing waits between them
+#: these are eight minutes.
+MAX_DISTURBANCES = 22
 
 
 class Warned(NamedTuple):
@@ -144,7 +148,7 @@ class NextContext:
             return replace(window, sent=release.upto)
         scan = self.scans[window.scan]
         rows = window.result.rows if window.result else 0
-        self.scans[scan.number] = replace(scan, rows_read=scan.rows_read + rows)
+        self.scans[scan.number] = replace(scan, rows_read=scan.rows_read + rows, disturbances=0)
         return None
 
     def read_again(self, window: Window) -> None:
@@ -152,6 +156,23 @@ class NextContext:
         self.dropped.append(window.id)
         missed = Range(window.lower, window.upper, window.rows, window.attempt, window.faults, window.lost)
         self.put_in_front(window.scan, missed)
+
+    def disturbed(self, number: int) -> None:
+        """Let a table wait whose events have dropped windows, because nothing tells its rows apart.
+
+        The table waits longer each time, and is given up after `MAX_DISTURBANCES` batches without a window that could
+        be sent.
+        """
+        scan = self.scans[number]
+        times = scan.disturbances + 1
+        if times >= MAX_DISTURBANCES:
+            reason = (
+                f"{times} times in a row, events changed the table before a chunk of it could be sent. Nothing tells"
+                " its rows apart, so no event can discard a row: signal it while nobody writes to it, or give it a key"
+            )
+            self.end(scan, notes.CHANGED_TOO_OFTEN, reason)
+            return
+        self.scans[number] = replace(scan, disturbances=times, not_before_ms=self.now_ms + back_off_ms(times))
 
     def begin_again(self, number: int, reason: str) -> bool:
         """Let the table of a scan be read from its beginning.
@@ -234,12 +255,12 @@ class NextContext:
         self._scan_completed(signal, shorten(name), notes.UNKNOWN_SCHEMA, 0)
 
     def _scan_completed(self, signal: str, name: str, status: str, rows: int, **fields: str) -> None:
-        """Add the notification that a table of the signal has ended."""
+        """Add the notification that a table of the signal has ended. It names the table and those that are left."""
         self._ended_signals.append(signal)
         self.notify(
             signal,
             notes.TABLE_SCAN_COMPLETED,
-            data_collections=comma_list(self.unfinished().get(signal, ()), FEW_NAMED),
+            data_collections=comma_list(self.unfinished().get(signal, ()), FEW_NAMED, first=name),
             scanned_collection=name,
             total_rows_scanned=str(rows),
             status=status,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from incsnap.snapshot.keys import Key, show_key
@@ -99,14 +99,16 @@ MAX_NAMED = 50
 FEW_NAMED = 5
 
 
-def comma_list(tables: Collection[TableId] | Collection[str], named: int = MAX_NAMED) -> str:
-    """Return the tables as `db.a,db.b`.
+def comma_list(tables: Collection[TableId] | Collection[str], named: int = MAX_NAMED, *, first: str = "") -> str:
+    """Return the tables as `db.a,db.b`, behind the name `first` if that is given.
 
     If there are more than `MAX_NAMED`, return only the first `named` and the number of the others: `db.a,... 60 more`.
     """
-    if len(tables) <= MAX_NAMED:
-        return ",".join(map(str, tables))
-    return f"{','.join(map(str, islice(tables, named)))},... {len(tables) - named} more"
+    count = len(tables) + bool(first)
+    names = chain([first] if first else [], map(str, tables))
+    if count <= MAX_NAMED:
+        return ",".join(names)
+    return f"{','.join(islice(names, named))},... {count - named} more"
 
 
 #: Most ranges named in a notification. Each is two keys of at most 80 characters.

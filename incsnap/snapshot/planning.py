@@ -162,6 +162,7 @@ def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Askin
         index=answer.index,
         descending=answer.descending,
         fingerprint=answer.fingerprint,
+        is_identified=answer.is_identified,
         described=True,
         attempt=0,
         asked=0,

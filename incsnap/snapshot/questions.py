@@ -19,10 +19,11 @@ from incsnap.tables import TableId
 class Describe:
     """The question which columns order the chunks of a table. Answer: KeyOrder, Refused, Failed or NotYet.
 
-    The columns are the surrogate key and, after it, the columns that tell rows apart. Without a surrogate key they are
-    the primary key, or the columns of message.key.columns if the table has no primary key. Refused has the status
-    NO_PRIMARY_KEY if nothing tells rows apart, or if no index begins with the surrogate key. It has SQL_EXCEPTION if
-    the server does not understand the condition (`chunk_query.condition_probe`).
+    The columns are the surrogate key and, after it, the columns that tell rows apart, if there are any. Without a
+    surrogate key they are the primary key, or the columns of message.key.columns if the table has no primary key.
+    Refused has the status NO_PRIMARY_KEY if nothing tells rows apart and there is no surrogate key, or if no index
+    begins with the surrogate key. It has SQL_EXCEPTION if the server does not understand the condition
+    (`chunk_query.condition_probe`).
     """
 
     table: TableId  #: table to describe
@@ -104,6 +105,7 @@ class KeyOrder:
     fingerprint: str  #: text of `keys.table_fingerprint`
     index: str = "PRIMARY"  #: index that begins with `columns`; "" if none does
     descending: tuple[str, ...] = ()  #: those of `columns` that are read from their greatest value down
+    is_identified: bool = True  #: whether columns tell the table's rows apart
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ Batch 0 stands for everything that lies before the job's first place in the binl
 * **Discard.** Batch *r* drops a row if the row's key has an event in batches *n+1* to *r*: the event wins over the row.
   The sink has the keys of batch *r* itself. It has written down those of batches *n+1* to *r-1* (`discard_batches`),
   also while the chunk was still being read.
+* **Rows that nothing tells apart.** A table without a key can be read in the order of a surrogate key, but no event can
+  discard a row of it. So its events do to its windows what a TRUNCATE does (`disturbed_by`, `finished_by_events`).
 * **DDL and TRUNCATE.** Such a statement in batches *n+1* to *r* drops a window of which no part was sent. The chunk is
   read again (`spoiled_by`). If a part was sent before, the end of an earlier batch has reached the high watermark, so
   the statement is later than the SELECT. The rest of the window is then sent at once, in front of the batch's events
@@ -41,6 +43,12 @@ batch *r* send this row.
 A discarded row is not lost: the last event of *k* in batches *n+1* to *r* is sent, and it brings version *v* or a newer
 one. A row that was deleted before the SELECT is not read, and its delete is sent as an event like any other.
 
+**Proof for rows that nothing tells apart.** The SELECT saw the table as it was at a place in the log. That place lies
+between the end of batch *n* and the high watermark, and so before the end of the batch that sends the first part. No
+event of the table lies between the end of batch *n* and the rows: an event in batches *n+1* to that of the first part
+drops the window, and in a later batch the rest goes in front of the events. So the rows are exactly those that the
+stream has brought at the place where they are sent.
+
 **Proof for a window that is dropped.** Parts of the window may have been sent before; for example, records have another
 form or other partitions now. A new window reads the chunk again. It is planned in the batch that drops the old window,
 or later. Let the old window have sent a row in version *v*. The event of version *v* lies before the end of the batch
@@ -54,6 +62,7 @@ needed.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -215,6 +224,23 @@ def finished_by(window: Window, change: SchemaChange) -> bool:
     its events.
     """
     return change.touches(window.table) and window.sent > 0
+
+
+def disturbed_by(window: Window, changed: Collection[TableId]) -> bool:
+    """Return True if events upset a window whose rows nothing tells apart, and of which no part was sent.
+
+    `changed` are the tables with events in this batch. Call this for windows of earlier batches only: the SELECT of a
+    window that this batch plans sees what this batch brings.
+    """
+    return window.table in changed and not window.sent
+
+
+def finished_by_events(window: Window, changed: Collection[TableId]) -> bool:
+    """Return True if the rest of a window whose rows nothing tells apart must go in front of this batch's events.
+
+    A part was sent before, so these events are later than the SELECT. `changed`: as in `disturbed_by`.
+    """
+    return window.table in changed and window.sent > 0
 
 
 def discard_batches(window: Window, release_batch: int) -> range:

@@ -65,7 +65,7 @@ class BucketBatch:
         changed.
 
         An identity tells a row from all other rows of its table. Inserts and deletes have one identity each. An update
-        has two: the row's identity before the change, and after it.
+        has two: the row's identity before the change, and after it. Rows that nothing tells apart have none.
         """
         keys: dict[str, list[pa.Array]] = {table: [] for table in tables}
         for block in self.changes if keys else ():
@@ -74,7 +74,7 @@ class BucketBatch:
             for runs, records in block.decoded():
                 for run, of_table in blocks.by_run(records, runs):
                     if run.table in keys:
-                        keys[run.table].append(overtaken_by(of_table))
+                        keys[run.table].append(overtaken_by(of_table).drop_null())
         return {table: pa.concat_arrays(arrays or [pa.array([], pa.binary())]) for table, arrays in keys.items()}
 
     def overtaken(self) -> dict[str, pa.Array]:

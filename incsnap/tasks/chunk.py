@@ -283,7 +283,7 @@ class _Group:
             most=MAX_RECORD_BYTES,
         )
         # Rows with one identity have one key, and so are in one bucket.
-        if not shape.key and any(map(shares_identity, records.values())):
+        if not shape.key and format_.view.identity and any(map(shares_identity, records.values())):
             raise ChunkRefused(
                 failures.SHARED_KEY,
                 f"rows of {chunk.table} have the same values in {', '.join(f.name for f in format_.view.key)}: the"

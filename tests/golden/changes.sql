@@ -163,9 +163,9 @@ UPDATE invisible_key SET v = 'TWO' WHERE a = 2;
 DELETE FROM invisible_key WHERE a = 1;
 SET timestamp = 1719835200.123456;
 INSERT INTO defaults (id) VALUES (1);
-SET timestamp = DEFAULT;
 INSERT INTO defaults (id, su, m, i, iu, bu, zf, b1, d, f, c, vn, bi, s, da, ti6, dt, dt6, ts3, now_dt, y, zero_dn, zero_ts, ex, j, te, doc, now_ts)
   VALUES (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2024-01-01');
+SET timestamp = DEFAULT;
 INSERT INTO commented VALUES (1, 'a'), (2, NULL);
 
 -- Keys --------------------------------------------------------------------------------------------------------------------------------------
@@ -266,6 +266,8 @@ INSERT INTO renamed_from VALUES (1, 'before');
 RENAME TABLE renamed_from TO renamed_to;
 INSERT INTO renamed_to VALUES (2, 'after');
 ALTER TABLE renamed_to RENAME TO renamed_again;
+RENAME TABLE two_a TO two_b, two_c TO two_d;
+INSERT INTO two_d VALUES (1, 1);
 INSERT INTO renamed_again VALUES (3, 'again');
 INSERT INTO dropped VALUES (1, 'old');
 DROP TABLE dropped;

@@ -22,6 +22,7 @@ COMMON = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
     "include.schema.changes": "false",
+    "schema.history.internal.store.only.captured.tables.ddl": "true",
     # Only "connect-defaults" records the defaults of Debezium and Connect: four more headers on every record, and a
     # column's default in place of NULL.
     "extended.headers.enabled": "false",
@@ -66,8 +67,8 @@ class Configuration:
 
     @property
     def changes(self) -> bool:
-        """Whether changes.sql changes the definition of a captured table."""
-        return not self.tables or "evolving" in self.tables
+        """Whether changes.sql changes the definition of a table that is captured or reported."""
+        return not self.tables or "evolving" in self.tables or "of-others" in self.name
 
     def reads_again(self, table: str) -> bool:
         """Whether a signal makes a connector with `snapshot` read the table again."""
@@ -265,6 +266,16 @@ CONFIGURATIONS = {
             ("odd-name é", "customers"),
         ),
         Configuration("schema-changes", {**SCHEMAS, "include.schema.changes": "true"}, topic="schema-changes"),
+        Configuration(
+            "schema-changes-of-others",
+            {
+                "include.schema.changes": "true",
+                "schema.history.internal.store.only.captured.tables.ddl": "false",
+                "database.include.list": "{database}",
+            },
+            ("customers",),
+            topic="schema-changes-of-others",
+        ),
         Configuration("avro", avro=True),
         Configuration(
             "comments",

@@ -99,7 +99,6 @@ def _connector(configuration: Configuration, mysql: MySqlAddress, server_id: int
         "driver.allowPublicKeyRetrieval": "true",
         "snapshot.mode": "no_data",
         "schema.history.internal": "io.debezium.relational.history.MemorySchemaHistory",
-        "schema.history.internal.store.only.captured.tables.ddl": "true",
         "max.queue.size": "512",
         "max.batch.size": "256",
         "poll.interval.ms": "100",

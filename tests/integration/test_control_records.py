@@ -180,7 +180,8 @@ def test_definitions_are_told_where_they_are_certain(
     cursor: Cursor, make_job: Any, database: str, topic_prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9) DEFAULT 'x')")
-    job = make_job(table__include__list=rf"{database}\.t.*")
+    only = {"schema__history__internal__store__only__captured__tables__ddl": "true"}
+    job = make_job(table__include__list=rf"{database}\.t.*", **only)
     job.until(topic_prefix)
     (first,) = job.of(topic_prefix)
     assert first.key == {"databaseName": database}
@@ -287,3 +288,71 @@ def test_schema_changes_are_not_sent_if_switched_off(
     job.until(f"{topic_prefix}.{database}.t")
     assert {each.topic for each in job.sent} == {f"{topic_prefix}.{database}.t"}
     assert topic_prefix not in job.offset.layout.partitions
+
+
+def _reported(job: PlannedJob) -> list[tuple[str, list[str]]]:
+    """The verb and object of each statement on the schema change topic, and the tables whose definitions it shows."""
+    records = [each.value for each in job.of(job.settings.topic_prefix)]
+    return [
+        (" ".join(each["ddl"].split()[:2]), [change["id"].split('"')[3] for change in each["tableChanges"]])
+        for each in records
+    ]
+
+
+def test_statements_about_tables_that_are_not_captured_are_reported(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    job = make_job(table__include__list=f"{database}.t")
+    job.batch()
+    _run(cursor, f"CREATE DATABASE {database}_other", f"CREATE TABLE {database}_other.x (id INT)")
+    _run(cursor, f"DROP DATABASE {database}_other")
+    _run(cursor, "ALTER TABLE u ADD v INT", "RENAME TABLE u TO w", "INSERT INTO w VALUES (1, 1)", "DROP TABLE w")
+    _run(cursor, "ALTER TABLE t ADD v INT")
+    job.until(topic_prefix, 6)
+
+    assert _reported(job) == [
+        ("CREATE TABLE", ["t"]), ("CREATE TABLE", ["u"]), ("ALTER TABLE", []), ("RENAME TABLE", []),
+        ("DROP TABLE", ["w"]), ("ALTER TABLE", ["t"]),
+    ]  # fmt: skip
+    assert job.of(f"{topic_prefix}.{database}.w") == []
+
+
+@pytest.mark.parametrize(("mode", "last"), [("no_data", "last"), ("initial", "true")])
+def test_the_last_definition_ends_the_snapshot_unless_rows_follow(
+    cursor: Cursor, make_job: Any, topic_prefix: str, mode: str, last: str
+) -> None:
+    _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    job = make_job(snapshot__mode=mode)
+    job.until(topic_prefix, 2)
+
+    assert [each.value["source"]["snapshot"] for each in job.of(topic_prefix)] == ["true", last]
+
+
+def test_statements_about_tables_that_are_not_captured_can_be_left_out(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    only = {"schema__history__internal__store__only__captured__tables__ddl": "true"}
+    job = make_job(table__include__list=f"{database}.t", **only)
+    job.batch()
+    _run(cursor, "ALTER TABLE u ADD v INT", "ALTER TABLE t ADD v INT")
+    job.until(topic_prefix, 2)
+
+    assert _reported(job) == [("CREATE TABLE", ["t"]), ("ALTER TABLE", ["t"])]
+
+
+@pytest.mark.parametrize("zone", ["+11:00", "+00:00", "-03:00"])
+def test_a_default_is_reported_as_its_statement_has_it(
+    cursor: Cursor, make_job: Any, topic_prefix: str, zone: str
+) -> None:
+    _run(cursor, "CREATE TABLE before_the_job (id INT PRIMARY KEY)")
+    job = make_job()
+    job.until(topic_prefix)
+    _run(cursor, f"SET time_zone = '{zone}'")
+    _run(cursor, "CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP DEFAULT '1970-01-01 11:00:01')")
+    job.until(topic_prefix, 2)
+
+    record = next(each for each in job.of(topic_prefix) if each.value["source"]["table"] == "t")
+    columns = record.value["tableChanges"][0]["table"]["columns"]
+    assert columns[1]["defaultValueExpression"] == "1970-01-01 11:00:01"

@@ -48,6 +48,8 @@ def described(connection: Any, database: str, *, surrogate: str = "", key: str =
         ("id INT PRIMARY KEY, s INT, x INT, KEY by_sx (s, x)", "s", "", ("s", "x", "id"), "by_sx"),
         ("id INT NOT NULL UNIQUE, s INT, KEY by_s (s)", "s", "", ("s", "id"), "by_s"),
         ("a INT, s INT, KEY by_s (s)", "s", "a", ("s", "a"), ""),
+        ("a INT, s INT, KEY by_s (s)", "s", "", ("s",), "by_s"),
+        ("a INT, s INT, c VARCHAR(9), KEY by_s (s), KEY by_sac (s, a, c(2))", "s", "", ("s", "a"), "by_sac"),
     ],
 )
 def test_an_index_that_begins_with_the_ordering_columns_is_found(
@@ -90,7 +92,8 @@ def test_chunks_run_as_the_index_does(
     [
         ("a INT", "", "message.key.columns"),
         ("a INT UNIQUE", "", "INVISIBLE PRIMARY KEY"),
-        ("a INT, KEY (a)", "a", "message.key.columns"),
+        ("a INT, KEY (a)", "", "surrogate-key"),
+        ("a INT, s INT", "s", "CREATE INDEX"),
         ("id INT PRIMARY KEY, s INT", "s", "CREATE INDEX"),
         ("id INT PRIMARY KEY", "s", "no column s"),
     ],

@@ -121,7 +121,7 @@ def _all_that_is_read(address: MySqlAddress) -> list[Any]:
             boundaries,
             steps,
             [column.to_pylist() for column in rows],
-            definitions_of(connection, [TABLE]),
+            definitions_of(connection, {TABLE: ""}),
         ]
 
 

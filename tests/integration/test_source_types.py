@@ -45,7 +45,7 @@ def test_types_are_told_alike_by_information_schema_and_by_show_create_table(
     table = TableId(database, "t")
     with closing(connect(settings_of(mysql_address))) as connection:
         query(connection, f"CREATE TABLE {table.sql} ({_COLUMNS})")
-        columns = definitions_of(connection, [table], comments=True)[table].shown["columns"]
+        columns = definitions_of(connection, {table: ""}, comments=True)[table].shown["columns"]
         known = defaults_of(connection, [table], definitions=True)[table]
         assert {each.column: each.default for each in defaults_of(connection, [table])[table]} == {
             "f": "1.50",
@@ -70,8 +70,8 @@ def test_comments_are_told_alike_by_information_schema_and_by_show_create_table(
             f"CREATE TABLE {table.sql} (id INT PRIMARY KEY COMMENT '{_COMMENT}', a INT COMMENT '', b INT)"
             f" COMMENT = '{_COMMENT}' PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (9) COMMENT = 'of p')",
         )
-        shown = definitions_of(connection, [table], comments=True)[table].shown
-        unasked = definitions_of(connection, [table])[table].shown
+        shown = definitions_of(connection, {table: ""}, comments=True)[table].shown
+        unasked = definitions_of(connection, {table: ""})[table].shown
         comments = {each.column: each.comment for each in defaults_of(connection, [table], definitions=True)[table]}
 
     assert {each["name"]: each["comment"] or "" for each in shown["columns"]} == comments

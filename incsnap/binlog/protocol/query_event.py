@@ -18,6 +18,8 @@ from incsnap.types.charsets import statement_text
 _FIXED: Final = struct.Struct("<IIBHH")
 #: Code of the storage engine's transaction that carried the statement out (Q_DDL_LOGGED_WITH_XID).
 _XID: Final = 17
+#: Code of the session's time zone.
+_TIME_ZONE: Final = 5
 #: Code -> bytes of each status variable of a fixed length (Query_event_status_vars). Others have code of their own
 #: below.
 _STATUS_SIZES: Final = {
@@ -36,9 +38,9 @@ _STATUS_SIZES: Final = {
     19: 1,  # sql_require_primary_key
     20: 1,  # default_table_encryption
 }
-#: Code of a status variable that consists of texts -> how many texts: time zone 1, catalog 1, invoker 2. Each text
+#: Code of a status variable that consists of texts -> how many texts: the time zone 1, catalog 1, invoker 2. Each text
 #: begins with its length in one byte.
-_TEXT_VARIABLES: Final = {5: 1, 6: 1, 11: 2}
+_TEXT_VARIABLES: Final = {_TIME_ZONE: 1, 6: 1, 11: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ def _query(body: bytes, at: int, charsets: Mapping[int, str]) -> Query:
         connection,
         server,
         bool(timestamps[0]) if timestamps else None,
+        variables.get(_TIME_ZONE, b"\0")[1:].decode("utf-8", "replace"),
     )
     has_xid = _XID in variables
     if client:

@@ -34,6 +34,8 @@ RECORDS = (
     Setting("extended.headers.enabled", FLAG, "", "Headers `__debezium.context.*`: prefix, task, connector, run.",
             "true", unset="`true` in a file with `connector.class`, else `false`", see="extended-headers"),
     Setting("include.schema.changes", FLAG, "true", "Send DDL as records of the topic `<topic.prefix>`."),
+    Setting("schema.history.internal.store.only.captured.tables.ddl", FLAG, "false",
+            "Leave out the DDL of tables that are not captured, in databases with captured tables."),
 )
 
 COLUMN_RULES = (

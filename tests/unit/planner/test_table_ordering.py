@@ -82,11 +82,12 @@ def test_a_surrogate_key_must_be_a_column_with_an_index() -> None:
     assert "CREATE INDEX ... ON `db`.`t` (`at`)" in bare.reason
 
 
-@pytest.mark.parametrize("surrogate", ["", "at"])
-def test_rows_must_be_told_apart_whatever_orders_them(surrogate: str) -> None:
-    refused = refusal(entry(Index("by_time", ("at",)), key=()), surrogate)
+def test_rows_that_nothing_tells_apart_need_a_surrogate_key() -> None:
+    unkeyed = entry(Index("by_time", ("at",)), key=())
+    refused = refusal(unkeyed, "")
     assert refused.status == notes.NO_PRIMARY_KEY
     assert "message.key.columns" in refused.reason
+    assert ordering(unkeyed, "at") == Ordering((AT,), "by_time")
 
 
 def test_a_key_that_cannot_be_compared_is_refused() -> None:

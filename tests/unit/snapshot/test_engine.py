@@ -63,7 +63,7 @@ def test_a_completed_table_tells_how_many_rows_were_read() -> None:
     (notification,) = [n for context in log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
     assert notification.value("prefix")["additional_data"] == {
         "connector_name": "prefix",
-        "data_collections": "",
+        "data_collections": "db.a",
         "scanned_collection": "db.a",
         "total_rows_scanned": "3",
         "status": "SUCCEEDED",

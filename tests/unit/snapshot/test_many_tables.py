@@ -258,4 +258,4 @@ def test_notifications_of_thousands_of_tables_are_short() -> None:
     job.batch()
     (first, *_) = [n for n in job.context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
 
-    assert dict(first.fields)["data_collections"] == "db.t00001,db.t00002,db.t00003,db.t00004,db.t00005,... 2994 more"
+    assert dict(first.fields)["data_collections"] == "db.t00000,db.t00001,db.t00002,db.t00003,db.t00004,... 2995 more"

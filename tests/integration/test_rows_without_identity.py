@@ -1,0 +1,106 @@
+"""Tests of snapshots of a table without a key, by a surrogate key, while events change the table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymysql.cursors import Cursor
+
+from incsnap.planner.chunk_readers import ReadOrders
+from lab.addresses import MySqlAddress
+from signals import send
+from tests.support.planned_job import MakeJob, PlannedJob, ReadersAtHand, planned_jobs, settings_of
+
+pytestmark = pytest.mark.servers
+
+_ROWS = 60
+
+
+@pytest.fixture
+def cursor(cursor: Cursor) -> Cursor:
+    cursor.execute("CREATE TABLE t (s INT, v VARCHAR(9), KEY by_s (s))")
+    cursor.executemany("INSERT INTO t VALUES (%s, %s)", [(row // 7, f"v{row % 3}") for row in range(_ROWS)])
+    return cursor
+
+
+@pytest.fixture
+def make_job(
+    mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, tmp_path: Path
+) -> Iterator[MakeJob]:
+    files = {"signal__enabled__channels": "file", "signal__file": str(tmp_path / "signals")}
+    settings = partial(settings_of, mysql_address, kafka_address, topic_prefix, database, **files)
+    with planned_jobs(settings, tmp_path) as make:
+        yield make
+
+
+def ask(job: PlannedJob, database: str, name: str = "by-s") -> None:
+    data = send.snapshot_data([f"{database}.t"], surrogate_key="s")
+    send.to_file(job.settings.signals.file, name, "execute-snapshot", data)
+
+
+def replayed(job: PlannedJob, topic: str, ops: str = "rcd") -> Counter[tuple[Any, ...]]:
+    """The rows that a consumer has after it has added and removed rows as the records say."""
+    rows: Counter[tuple[Any, ...]] = Counter()
+    for each in job.of(topic):
+        if each.value is not None and each.value["op"] in ops:
+            before, after = each.value["before"], each.value["after"]
+            rows.update([tuple(after.values())] if after else [])
+            rows.subtract([tuple(before.values())] if before else [])
+    return +rows
+
+
+def test_all_rows_of_a_quiet_table_are_read_once_each(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    job = make_job(incremental__snapshot__chunk__size="10")
+    ask(job, database)
+    job.batches_until(lambda: job.offset.batch > 2 and not job.offset.snapshot.active, "end of the snapshot")
+
+    cursor.execute("SELECT s, v FROM t")
+    assert replayed(job, f"{topic_prefix}.{database}.t") == Counter(cursor.fetchall())
+    assert all(each.key is None for each in job.of(f"{topic_prefix}.{database}.t"))
+
+
+def test_a_chunk_is_read_again_if_the_table_changes_before_its_rows_are_sent(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    job = make_job(incremental__snapshot__chunk__size="10")
+    ask(job, database)
+    while not (job.offset.batch > 2 and not job.offset.snapshot.active):
+        if job.offset.batch % 5 == 1 and job.offset.batch < 30:
+            cursor.execute("UPDATE t SET s = 200 WHERE s = 0 LIMIT 1")
+        job.batch()
+    sent = [each.value for each in job.of(f"{topic_prefix}.{database}.t")]
+    first = next(at for at, value in enumerate(sent) if value["op"] == "r")
+    left = 7 - sum(value["op"] == "u" for value in sent[:first])
+
+    # Rows that no event has changed come once each. Those of the changed range come as they are behind the events.
+    read = Counter(value["after"]["s"] for value in sent if value["op"] == "r")
+    assert left < 7
+    assert read == {**dict.fromkeys(range(1, _ROWS // 7), 7), 0: left, _ROWS // 7: _ROWS % 7}
+
+
+def test_a_table_that_is_always_written_to_is_given_up(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("incsnap.snapshot.next_context.MAX_DISTURBANCES", 4)
+    job = make_job(notification__enabled__channels="sink", notification__sink__topic__name=f"{topic_prefix}-notes")
+    read = ReadersAtHand.order
+
+    def order(self: ReadersAtHand, message: ReadOrders) -> None:
+        cursor.execute("INSERT INTO t VALUES (100, 'new')")
+        read(self, message)
+
+    monkeypatch.setattr(ReadersAtHand, "order", order)
+    ask(job, database)
+    job.batches_until(lambda: job.offset.batch > 2 and not job.offset.snapshot.active, "end of the snapshot")
+
+    (ended,) = [each.value for each in job.of(f"{topic_prefix}-notes") if each.value["type"] == "TABLE_SCAN_COMPLETED"]
+    assert ended["additional_data"]["status"] == "CHANGED_TOO_OFTEN"
+    assert "Nothing tells its rows apart" in ended["additional_data"]["reason"]
+    assert replayed(job, f"{topic_prefix}.{database}.t", "r") == Counter()
