@@ -4,6 +4,7 @@
     ├── ConfigError              a setting is missing, unknown or has a wrong value
     ├── PreflightFailed          the servers are not ready for the job; the message has every finding
     ├── ServerUnreachable        MySQL, Kafka or the registry does not answer
+    │   └── ServerAway           nothing answers there, so a start waits; not a refused login
     ├── StoreFailed              the object store with the checkpoint does not answer, or refuses
     ├── OffsetError              the saved offset cannot be read or used
     │   └── GtidsPurged          the binlog no longer has what the offset needs
@@ -69,6 +70,10 @@ class ServerUnreachable(IncsnapError):
     """An error: MySQL, Kafka or the schema registry does not answer."""
 
     hint = "Check that the server runs and that host, port and credentials are right."
+
+
+class ServerAway(ServerUnreachable):
+    """An error: nothing answers at the server's address, or the connection was lost. To wait may help."""
 
 
 class StoreFailed(IncsnapError):

@@ -33,7 +33,7 @@ def stay_connected(
     without a sign of the server.
     """
     seconds = _FIRST_PAUSE_SECONDS
-    last_there = time.monotonic()
+    last_there, is_new = time.monotonic(), True
     while not closed():
         before, made, began = position(), connections(), time.monotonic()
         try:
@@ -44,9 +44,12 @@ def stay_connected(
             now = time.monotonic()
             lasted = connections() != made and now - began > _LASTED_SECONDS
             if lasted or position() != before:
-                last_there, seconds = now, _FIRST_PAUSE_SECONDS
+                last_there, seconds, is_new = now, _FIRST_PAUSE_SECONDS, True
             if now - last_there > reconnect_seconds:
                 raise ServerUnreachable(f"the binlog could not be read for {reconnect_seconds:.0f} s: {lost}") from lost
-            _log.warning("Binlog connection lost at %s: %s; reconnecting", position(), lost)
+            # Only the first of many attempts: the driver logs an outage of the server.
+            at, level = position(), logging.WARNING if is_new else logging.DEBUG
+            _log.log(level, "Binlog connection lost at %s:%d: %s; reconnecting", at.file, at.pos, lost)
+            is_new = False
             pause(seconds)
             seconds = min(seconds * 2, _LONGEST_PAUSE_SECONDS)

@@ -135,8 +135,9 @@ class Tail:
     def condition(self) -> TailCondition:
         """Return the present state of the connection and the buffer."""
         with self._shared.changed:
-            disconnects = max(0, self._thread.connections - 1)
-            return TailCondition(self._thread.is_connected, disconnects, self._buffer.cost, self._shared.replaying)
+            connected = self._thread.is_connected
+            disconnects = self._thread.connections - connected
+            return TailCondition(connected, disconnects, self._buffer.cost, self._shared.replaying)
 
     def wake(self) -> None:
         """End the wait in `advance`, or the next one, because the caller has other work."""

@@ -32,7 +32,7 @@ from incsnap.errors import (
     shorten,
 )
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.preflight import cluster_check, partitions_of_signals
+from incsnap.kafka.preflight import NoAnswer, cluster_check, partitions_of_signals
 from incsnap.mysql import catalog, preflight
 from incsnap.mysql.preflight import Finding
 from incsnap.mysql.session import QueryRefusedError, connect
@@ -69,7 +69,7 @@ def all_findings(settings: Settings) -> list[Finding]:
         settings.topic_creation.default.partitions,
         settings.topic_creation.default.replication_factor,
     )
-    findings += [Finding("kafka", problem, repair) for problem, repair in asked]
+    findings += [Finding("kafka", *each, waits=isinstance(each, NoAnswer)) for each in asked]
     findings += _of_signal_topic(settings)
     try:
         reach_registries(settings)

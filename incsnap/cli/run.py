@@ -5,11 +5,22 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
+from threading import Event
+from typing import TYPE_CHECKING
 
 import click
 
 from incsnap.cli.settings_file import settings_file
 from incsnap.errors import PreflightFailed
+
+if TYPE_CHECKING:
+    from incsnap.config.settings import Settings
+    from incsnap.monitoring.outages import Outages
+    from incsnap.mysql.server_rules import Finding
+
+#: Seconds between two checks of servers that do not answer.
+_PAUSE_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -52,14 +63,54 @@ def run(file: str, worker: str | None, skip_check: bool, replace_job: bool) -> N
     from incsnap.spark.launch.startup import launched
 
     with launched(loaded.settings) as launch:
-        from incsnap.cli.check import all_findings, show
+        from incsnap.cli.check import all_findings
         from incsnap.spark.cluster.machines import require_machines
         from incsnap.spark.supervision import run_forever
 
+        waits_for: list[Finding] = []
         if not skip_check:
-            findings = all_findings(loaded.settings)
-            show(findings)
-            if any(finding.severity == "error" for finding in findings):
-                raise PreflightFailed("The servers are not ready")
+            waits_for = _require(all_findings(loaded.settings))
         asked = () if skip_check else (lambda spark: require_machines(spark, loaded.settings),)
-        run_forever(loaded.settings, launch, explain(file, worker).settings, *asked, replace_job=replace_job)
+        run_forever(
+            loaded.settings,
+            launch,
+            explain(file, worker).settings,
+            *asked,
+            await_servers=partial(_await_servers, loaded.settings, waits_for) if waits_for else None,
+            replace_job=replace_job,
+        )
+
+
+def _require(findings: list[Finding]) -> list[Finding]:
+    """Show the findings, and return those of servers that do not answer: a start waits for these servers.
+
+    Raise PreflightFailed if there is any other error.
+    """
+    from incsnap.cli.check import show
+
+    errors = [each for each in findings if each.severity == "error"]
+    waits_for = [each for each in errors if each.waits]
+    if len(waits_for) < len(errors):
+        show(findings)
+        raise PreflightFailed("The servers are not ready")
+    show([each for each in findings if not each.waits])
+    return waits_for
+
+
+def _await_servers(settings: Settings, waits_for: list[Finding], outages: Outages, stopping: Event) -> None:
+    """Check the servers again until all of `waits_for` answer, or `stopping` is set. Errors: see `_require`."""
+    from incsnap.cli.check import all_findings
+    from incsnap.monitoring.outages import KAFKA, MYSQL
+
+    while waits_for:
+        reasons = {each.name: each.problem.rpartition(": ")[2] for each in waits_for}
+        for server, name in ((MYSQL, "server"), (KAFKA, "kafka")):
+            if name in reasons:
+                outages.fails(server, reasons[name])
+            else:
+                outages.answers(server)
+        if stopping.wait(_PAUSE_SECONDS):
+            return
+        waits_for = _require(all_findings(settings))
+    for server in (MYSQL, KAFKA):
+        outages.answers(server)

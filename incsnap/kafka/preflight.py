@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -22,6 +22,15 @@ from incsnap.kafka.topics import creatable_together, partition_counts
 
 #: A problem and its repair, one line each.
 Finding = tuple[str, str]
+#: Errors of a broker that answers, and does not let this client in.
+_LOCKED_OUT = frozenset((KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED))
+
+
+class NoAnswer(NamedTuple):
+    """A finding: no broker answers. To wait may help."""
+
+    problem: str
+    repair: str
 
 
 def cluster_check(
@@ -37,8 +46,8 @@ def cluster_check(
     An empty list means success. `topics` and the control topic are validated, not created. `seconds` is the limit of
     each of the three requests.
     """
-    reasons: list[str] = []
-    options: dict[str, Any] = {**settings.for_admin(), "error_cb": lambda error: reasons.append(error.str())}
+    reasons: list[KafkaError] = []
+    options: dict[str, Any] = {**settings.for_admin(), "error_cb": reasons.append}
     try:
         admin = AdminClient(options)
     except KafkaException as problem:
@@ -73,14 +82,19 @@ def partitions_of_signals(
         return None
 
 
-def _unreachable(settings: ClientSettings, problem: KafkaException, admin: AdminClient, reasons: list[str]) -> Finding:
-    """Return the finding that no broker answers, with librdkafka's last reason."""
+def _unreachable(
+    settings: ClientSettings, problem: KafkaException, admin: AdminClient, reasons: list[KafkaError]
+) -> Finding:
+    """Return the finding that no broker answers, with librdkafka's last reason; a NoAnswer if to wait may help."""
     admin.poll(0)  # callbacks with the reasons run only in poll()
-    known_reasons = [reason for reason in reasons if "brokers are down" not in reason] or [problem.args[0].str()]
-    return (
+    texts = [reason.str() for reason in reasons]
+    known_reasons = [text for text in texts if "brokers are down" not in text] or [problem.args[0].str()]
+    finding = NoAnswer(
         f"Kafka does not answer at {settings.bootstrap_servers}: {known_reasons[-1]}",
         "Check bootstrap.servers, that a broker listens there, and producer.security.protocol / producer.sasl.*.",
     )
+    # A plain tuple: to wait does not help a client that is not let in.
+    return (*finding,) if any(reason.code() in _LOCKED_OUT for reason in reasons) else finding
 
 
 def _creatable(admin: AdminClient, names: set[str], partitions: int, replication: int, seconds: float) -> list[Finding]:

@@ -7,6 +7,7 @@ healthy, because a restart would not help. Such a job is not ready.
 from __future__ import annotations
 
 from incsnap.monitoring.liveness import silence_ms, stalled
+from incsnap.monitoring.outages import sentence
 from incsnap.monitoring.status import FAILED, RUNNING, JobStatus, clock_ms
 
 
@@ -28,6 +29,8 @@ def ready(status: JobStatus) -> str:
     if problem:
         return problem
     if status.state != RUNNING:
+        if status.outages:
+            return f"it is {status.state}: {'; '.join(map(sentence, status.outages))}"
         reason = f": {status.failure.message}" if status.failure is not None and status.failure.count else ""
         return f"it is {status.state}{reason}"
     if status.stream is None:

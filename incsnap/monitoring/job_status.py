@@ -21,9 +21,20 @@ from typing import NamedTuple, Protocol
 
 from incsnap.errors import IncsnapError, StoreFailed, shorten
 from incsnap.monitoring.log_line import line, purge_warning
+from incsnap.monitoring.outages import Outages, failure_by
 from incsnap.monitoring.planner_report import PlannerReport, read
 from incsnap.monitoring.rates import JobRates
-from incsnap.monitoring.status import RUNNING, STARTING, Failure, JobStatus, StreamStatus, Sums, clock_ms, dump
+from incsnap.monitoring.status import (
+    RETRYING,
+    RUNNING,
+    STARTING,
+    Failure,
+    JobStatus,
+    StreamStatus,
+    Sums,
+    clock_ms,
+    dump,
+)
 from incsnap.version import __version__
 
 log = logging.getLogger(__name__)
@@ -41,6 +52,10 @@ _KEPT = 50
 _MESSAGE = 2_000
 #: A planner that has not reported for so long is dead, or about to be started again.
 _SILENT_MS = 5_000
+#: Seconds between two looks until a run streams.
+_STARTING_SECONDS = 0.2
+#: A run that does not stream for so long, while its servers answer, counts as running: it may hang.
+_LONGEST_START_MS = 120_000
 
 
 class StatusStore(Protocol):
@@ -73,7 +88,7 @@ class Watch:
 
     `sums` reads the counters of committed batches. `file_seconds` is the time between two writes of the status file; it
     is longer for a store that charges for each write. `every_seconds` is the time between two renewals of the status in
-    memory. `log_seconds` is the time between two log lines.
+    memory. `log_seconds` is the time between two log lines. `outages`: of the job's servers.
     """
 
     def __init__(
@@ -84,15 +99,25 @@ class Watch:
         file_seconds: float = _EVERY_SECONDS,
         every_seconds: float = _EVERY_SECONDS,
         log_seconds: float = _LOG_SECONDS,
+        outages: Outages | None = None,
     ) -> None:
         now_ms = clock_ms()
         self._store, self._sums = store, sums
         self._file_seconds, self._every, self._log_seconds = file_seconds, every_seconds, log_seconds
         self._rates = JobRates()
+        self.outages = outages or Outages({})
         self._lock = threading.Lock()
         self._run = _Run(STARTING, now_ms)
         self._report_path: Path | None = None
         self._report: PlannerReport | None = None
+        #: The file that `_report` was read from.
+        self._reported: Path | None = None
+        #: The report of the run that is known to stream. A run streams when its server sends.
+        self._streaming: Path | None = None
+        #: Topics for the log line of the run that begins.
+        self._topics = ""
+        #: Connections of earlier runs. All of them have ended.
+        self._lost_before = 0
         self._history: deque[Point] = deque(maxlen=_HISTORY)
         self._status = JobStatus(
             release=__version__,
@@ -120,10 +145,14 @@ class Watch:
         with self._lock:
             self._run = _Run(state, clock_ms(), failure or self._run.failure)
 
-    def follow(self, report: Path) -> None:
-        """Record that a run of the query has begun. `report` is the file in which its planner reports."""
+    def follow(self, report: Path, topics: str = "") -> None:
+        """Record that a run of the query has begun. `report` is the file in which its planner reports.
+
+        The job counts as running when the server sends its binlog. After a failure something must be delivered too, or
+        nothing is left to deliver. `topics`: for the log line that says so.
+        """
         with self._lock:
-            self._report_path = report
+            self._report_path, self._topics = report, topics
         self.enter(RUNNING)
 
     def recovered(self) -> None:
@@ -158,7 +187,8 @@ class Watch:
     def _watch(self) -> None:
         write_at, log_at = 0.0, time.monotonic() + self._log_seconds
         while True:
-            closing = self._closing.wait(self._every)
+            is_starting = self._report_path != self._streaming
+            closing = self._closing.wait(min(self._every, _STARTING_SECONDS) if is_starting else self._every)
             try:
                 status = self._look()
             except Exception as error:  # noqa: BLE001 - the job must not be without eyes for one bad look
@@ -191,8 +221,7 @@ class Watch:
     def _look(self) -> JobStatus:
         with self._lock:
             run, path, before = self._run, self._report_path, self._status
-        report = (read(path) if path is not None else None) or self._report
-        self._report = report
+        report = self._read_report(path)
         sums, now = self._sums(), time.monotonic()
         status = replace(
             before,
@@ -202,6 +231,7 @@ class Watch:
             written_ms=clock_ms(),
             sums=sums,
             rates=self._rates.of_job(now, sums),
+            outages=self.outages.current(),
         )
         if report is not None:
             # The new planner does not know the notifications of earlier runs of the query.
@@ -210,16 +240,52 @@ class Watch:
             status = replace(
                 status,
                 asked_ms=report.asked_ms,
-                stream=_stream(report, before, status.written_ms),
+                stream=self._with_lost(_stream(report, before, status.written_ms)),
                 snapshot=self._rates.of_tables(now, report.snapshot),
                 notifications=(*older, *report.notifications)[-_KEPT:],
             )
+        status = self._with_state(status, run, path)
         lag_ms = status.stream.lag_ms if status.stream is not None else 0
         rates = status.rates
         with self._lock:
             self._status = status
-            self._history.append(Point(status.written_ms, lag_ms, rates.events, rates.rows, rates.bytes))
+            if not self._history or status.written_ms - self._history[-1].ms >= self._every * 900:
+                self._history.append(Point(status.written_ms, lag_ms, rates.events, rates.rows, rates.bytes))
         return status
+
+    def _read_report(self, path: Path | None) -> PlannerReport | None:
+        """Return the newest report of the run at `path`, or the last one of the run before."""
+        newest = read(path) if path is not None else None
+        if newest is not None:
+            if path != self._reported and self._report is not None:
+                # A connection that was open in the last report ended with its run.
+                last = self._report.stream
+                self._lost_before += last.disconnects + last.connected
+            self._report, self._reported = newest, path
+        return self._report
+
+    def _with_lost(self, stream: StreamStatus) -> StreamStatus:
+        return replace(stream, disconnects=self._lost_before + stream.disconnects)
+
+    def _with_state(self, status: JobStatus, run: _Run, path: Path | None) -> JobStatus:
+        """Return the status with the state that the servers allow: a job that waits for one of them is not running."""
+        failures = run.failure.count if run.failure is not None else 0
+        report, stream = self._report, status.stream
+        sends = report is not None and stream is not None and stream.connected and self._reported == path
+        self.outages.doubt(in_doubt=failures > 0 or (self._streaming is not None and not sends))
+        if run.state != RUNNING:
+            if run.state == RETRYING and status.outages:
+                return replace(status, failure=failure_by(status.outages[0], run.failure))
+            return status
+        if sends and path != self._streaming and (not failures or (report is not None and report.has_delivered)):
+            self._streaming = path
+            if self._topics:
+                log.info("Streaming to topics %s", self._topics)
+        if status.outages:
+            return replace(status, state=RETRYING, failure=failure_by(status.outages[0], run.failure))
+        if path == self._streaming or status.written_ms - run.since_ms > _LONGEST_START_MS:
+            return status
+        return replace(status, state=RETRYING if failures else STARTING)
 
     def _write(self, status: JobStatus) -> None:
         try:

@@ -88,7 +88,7 @@ def _streaming(bean: _Labels, status: JobStatus, stream: StreamStatus) -> Iterat
         ("MilliSecondsBehindSource", behind, stream.lag_ms),
         ("MilliSecondsSinceLastEvent", idle, idle_ms),
         ("TotalNumberOfEventsSeen", seen, status.sums.events),
-        ("NumberOfDisconnects", "Binlog connections that this run has lost.", stream.disconnects),
+        ("NumberOfDisconnects", "Binlog connections that ended since the process's start.", stream.disconnects),
         ("BinlogPosition", "Position in the present binlog file, in bytes.", stream.pos),
         ("IsGtidModeEnabled", "Whether GTIDs are used; always 1.", 1),
         ("MaxQueueSizeInBytes", "Most bytes of binlog that may be read ahead.", stream.buffer_bytes),

@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two reports.
 EVERY_SECONDS = 1.0
+#: Seconds between two reports until the server sends.
+_FIRST_SECONDS = 0.2
 #: Seconds between two sets of questions to the server. Each set is four statements of a millisecond. The question about
 #: the end of the binlog waits while MySQL writes a commit to the binlog.
 _ASK_SECONDS = 5.0
@@ -160,14 +162,17 @@ class Reporter:
     # -- the thread
 
     def _run(self) -> None:
-        ask_at = 0.0
+        ask_at, every = 0.0, min(self._every, _FIRST_SECONDS)
         while True:
-            closing = self._closing.wait(self._every)
+            closing = self._closing.wait(every)
             if not closing and time.monotonic() >= ask_at:
                 self._ask(self._planned)
                 ask_at = time.monotonic() + _ASK_SECONDS
             with suppress(OSError):  # the driver has ended, and its folder is gone
-                write(self._path, self._report())
+                report = self._report()
+                write(self._path, report)
+                # The driver says that the job streams when the server sends.
+                every = self._every if report.stream.connected else min(self._every, _FIRST_SECONDS)
             if closing:
                 break
         close(self._connection)

@@ -145,7 +145,7 @@ class StreamStatus:
     buffered_bytes: int = 0  #: binlog that is read ahead now
     buffer_bytes: int = 0  #: most binlog that may be read ahead
     connected: bool = True  #: whether the server sends its binlog
-    disconnects: int = 0  #: connections that were lost since the query's start
+    disconnects: int = 0  #: binlog connections that ended since the process's start
     needs_file: str = ""  #: binlog file that a restart reads first: about the file that the stream has reached
     #: The server does not purge `needs_file` before this time. None: unknown; 0: the server does not purge by itself.
     purge_not_before_ms: int | None = None
@@ -188,6 +188,16 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Outage:
+    """A server that does not answer now."""
+
+    server: str  #: `MySQL` or `Kafka`
+    address: str  #: `host:port`; of Kafka the bootstrap servers
+    since_ms: int  #: when the server answered last, or when the job first asked in vain
+    reason: str = ""  #: the error of the last question
+
+
+@dataclass(frozen=True, slots=True)
 class NotificationStatus:
     """A notification that was sent, with Debezium's fields. IN_PROGRESS is left out, because the tables say more."""
 
@@ -216,6 +226,7 @@ class JobStatus:
     sums: Sums = Sums()
     rates: Rates = Rates()
     failure: Failure | None = None  #: None until a run of the query has failed
+    outages: tuple[Outage, ...] = ()  #: servers that do not answer now
     notifications: tuple[NotificationStatus, ...] = ()  #: the last 50, oldest first
 
 

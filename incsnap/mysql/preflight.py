@@ -16,7 +16,7 @@ from pymysql.constants import ER
 from incsnap.config.settings import Settings
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.table_view import view_of
-from incsnap.errors import ConfigError, PreflightFailed, ServerUnreachable, UnsupportedType
+from incsnap.errors import ConfigError, PreflightFailed, ServerAway, ServerUnreachable, UnsupportedType
 from incsnap.gtid import GtidSet
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.cascades import cascade_findings
@@ -49,7 +49,7 @@ def findings(settings: Settings, offset_gtids: GtidSet | None = None) -> list[Fi
         with closing(connect(settings.mysql, read_timeout=30.0)) as connection:
             all_findings = list(_all(connection, settings, offset_gtids))
     except ServerUnreachable as error:
-        return [Finding("server", error.message, error.hint)]
+        return [Finding("server", error.message, error.hint, waits=isinstance(error, ServerAway))]
     return sorted(all_findings, key=lambda finding: finding.severity != "error")
 
 

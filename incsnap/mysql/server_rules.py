@@ -15,6 +15,7 @@ class Finding:
     problem: str  #: what is wrong, in one line
     repair: str  #: SQL statement or setting that corrects the problem
     severity: Literal["error", "warning"] = "error"  #: an error stops the start
+    waits: bool = False  #: the server does not answer, so a start waits for it
 
     def __str__(self) -> str:
         return f"{self.name}: {self.problem} → {self.repair}"

@@ -15,7 +15,7 @@ from pymysql.connections import Connection
 from pymysql.constants import ER
 
 from incsnap.config.servers import MySqlSettings
-from incsnap.errors import IncsnapError, ServerUnreachable, shorten
+from incsnap.errors import IncsnapError, ServerAway, ServerUnreachable, shorten
 from incsnap.mysql.error_codes import GONE, NOT_LET_IN
 
 #: lock_wait_timeout: most seconds that a SELECT waits for an ALTER TABLE. MySQL's default is one year.
@@ -138,7 +138,7 @@ def _unreachable(settings: MySqlSettings, error: Exception) -> ServerUnreachable
             f"{server}: a file of database.ssl.truststore or database.ssl.keystore does not exist",
             "Name PEM files that exist.",
         )
-    return ServerUnreachable(
+    return ServerAway(
         f"{server} does not answer: {text}", "Check database.hostname and database.port, and that the server runs."
     )
 
@@ -216,5 +216,5 @@ def _refusals(sql: str) -> Iterator[None]:
     except (pymysql.err.MySQLError, OSError) as error:
         code, text = error_of(error)
         if is_gone(error):
-            raise ServerUnreachable(f"The connection to MySQL was lost: {text}") from None
+            raise ServerAway(f"The connection to MySQL was lost: {text}") from None
         raise QueryRefusedError(f"MySQL refuses {shorten(sql)!r}: {text} (error {code})", code) from None

@@ -135,7 +135,7 @@ def begin(spark: SparkSession, settings: Settings, run: Run) -> StreamingQuery:
             target=_stop_when_complete, args=(query, settings), name="incsnap-complete", daemon=True
         )
         ends.start()
-    run.watch.follow(Path(jobs.report_path))
+    run.watch.follow(Path(jobs.report_path), f"{settings.topic_prefix}{settings.topic_delimiter}*")
     return query
 
 

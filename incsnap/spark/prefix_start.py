@@ -26,14 +26,15 @@ from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.offsets import QueueFiles
 from incsnap.checkpoint.own_starts import own_checkpoint
 from incsnap.config.settings import Settings
-from incsnap.errors import IncsnapError
+from incsnap.errors import IncsnapError, SinkError
 from incsnap.kafka.announcement_log import AnnouncementLog
 from incsnap.kafka.announcements import BEAT_SECONDS, Announcement, OwnStart, PrefixTaken, StartFacts, refuse_another
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import control_topic
-from incsnap.kafka.refusals import ClientError
+from incsnap.kafka.refusals import ClientError, SinkRefused
 from incsnap.kafka.topics import admin_client, ensure_control_topic, partition_counts
 from incsnap.kafka.unannounced import UnannouncedWriters
+from incsnap.monitoring.outages import KAFKA, Outages
 from incsnap.planner.choices import choices_digest
 from incsnap.planner.kafka_state import ask
 from incsnap.planner.kafka_steps import KafkaSteps
@@ -57,8 +58,9 @@ class PrefixStart:
     other methods.
     """
 
-    def __init__(self, settings: Settings, *, replace_job: bool = False) -> None:
+    def __init__(self, settings: Settings, outages: Outages, *, replace_job: bool = False) -> None:
         self._settings = settings
+        self._outages = outages
         self._replace_job = replace_job
         self._root = own_part(settings.checkpoint_location)
         self._client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
@@ -91,7 +93,15 @@ class PrefixStart:
         Raise PrefixTaken if another start has the prefix. Raise CannotTakeOver if `replace_job` cannot be done exactly.
         Raise SinkError or ServerUnreachable if a server does not answer.
         """
-        if self._thread is None and self._begin(buckets):
+        try:
+            begins = self._thread is None and self._begin(buckets)
+        except SinkRefused:
+            raise
+        except SinkError as error:
+            self._outages.fails(KAFKA, error.message)
+            raise
+        if begins:
+            self._outages.answers(KAFKA)
             self._thread = threading.Thread(target=self._beat, name="incsnap-start", daemon=True)
             self._thread.start()
 
@@ -201,7 +211,6 @@ class PrefixStart:
 
         A start whose process was frozen learns here that it was replaced.
         """
-        warned = False
         while not self._ending.wait(BEAT_SECONDS):
             try:
                 with self._lock:
@@ -213,7 +222,7 @@ class PrefixStart:
                     refuse_another(self._log.owner(_LOOK_SECONDS), self.own)
                     _refuse_unannounced(other)
                     self._beat_once(self._with_place(self._announcement), _LOOK_SECONDS)
-                warned = False
+                self._outages.answers(KAFKA)
             except PrefixTaken as taken:
                 log.error("%s", taken.message)
                 self._taken = taken
@@ -221,13 +230,8 @@ class PrefixStart:
                     end_query(self._ended_path, taken)
                 return
             except ClientError as error:
-                if not warned:
-                    warned = True
-                    log.warning(
-                        "Kafka does not accept the heartbeat of this job on %s: %s. Trying again",
-                        control_topic(self._settings.topic_prefix),
-                        error,
-                    )
+                topic = control_topic(self._settings.topic_prefix)
+                self._outages.fails(KAFKA, f"the heartbeat of this job on {topic}: {error}")
 
     def _beat_once(self, what: Announcement, seconds: float) -> None:
         """Write the announcement with the current time. The caller holds the lock. Raise ClientError."""

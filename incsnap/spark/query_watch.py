@@ -21,9 +21,11 @@ from incsnap.checkpoint.progress import read_progress
 from incsnap.checkpoint.status_file import SharedStatus
 from incsnap.config.explained import Explained
 from incsnap.config.settings import Settings
-from incsnap.errors import IncsnapError, shorten
+from incsnap.errors import IncsnapError, ServerAway, shorten
 from incsnap.monitoring.job_status import Watch, failure_of
+from incsnap.monitoring.outages import KAFKA, MYSQL, Outages
 from incsnap.monitoring.status import FAILED, STOPPED, Sums
+from incsnap.mysql.session import close, connect
 from incsnap.spark.error_text import error_from_text
 from signals.send import new_id
 
@@ -31,6 +33,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two writes of the status file to a store where each write is paid for.
 _FAR_SECONDS = 10.0
+#: Most seconds that MySQL may take to let a question in.
+_ASK_SECONDS = 5.0
 
 
 @contextmanager
@@ -86,7 +90,11 @@ def begin_watch(settings: Settings, root: str, explained: Sequence[Explained], s
     every = 1.0 if is_local(settings.checkpoint_location) else _FAR_SECONDS
     group = settings.monitoring.status_group
     store = SharedStatus(settings.checkpoint_location, root, group) if group else Files(root)
-    watch = Watch(settings.topic_prefix, store, _sums_of(root, 0.0 if every <= 1.0 else every), every)
+    addresses = {MYSQL: settings.mysql.address, KAFKA: settings.kafka.bootstrap_servers}
+    outages = Outages(addresses, partial(_why_mysql_is_away, settings))
+    stack.callback(outages.close)
+    sums = _sums_of(root, 0.0 if every <= 1.0 else every)
+    watch = Watch(settings.topic_prefix, store, sums, every, outages=outages)
 
     def close(kind: object, error: BaseException | None, trace: object) -> None:
         watch.close(STOPPED if error is None else FAILED, None if error is None else failure_of(error))
@@ -101,6 +109,19 @@ def begin_watch(settings: Settings, root: str, explained: Sequence[Explained], s
         stack.callback(server.close)
         log.info("Metrics and page of %s are at http://%s:%d", settings.topic_prefix, *server.address)
     return watch
+
+
+def _why_mysql_is_away(settings: Settings) -> str:
+    """Return why MySQL does not answer; "" if it answers, if only with a refusal."""
+    seconds = min(settings.mysql.connect_timeout_seconds, _ASK_SECONDS)
+    server = settings.mysql.model_copy(update={"connect_timeout_seconds": seconds})
+    try:
+        close(connect(server, read_timeout=_ASK_SECONDS))
+    except ServerAway as error:
+        return error.message.rpartition("does not answer: ")[2]
+    except IncsnapError:
+        return ""
+    return ""
 
 
 def _send_new_signal(settings: Settings, kind: str, data: dict[str, Any]) -> str:

@@ -107,7 +107,7 @@ def start(spark: SparkSession, settings: Settings, *, replace_job: bool = False)
         stack.enter_context(checkpoint_lock(location, own_part(location), _PATIENCE_SECONDS))
         # The watch begins before the query. If the port of its metrics is taken, no query has to be ended.
         watch = begin_watch(settings, own_part(location), (), stack)
-        prefix = PrefixStart(settings, replace_job=replace_job)
+        prefix = PrefixStart(settings, watch.outages, replace_job=replace_job)
         stack.callback(prefix.close)
         query = spark_job.begin(spark, settings, spark_job.Run(watch, prefix, uuid4().hex))
         end_with(query, watch, stack.pop_all())

@@ -24,7 +24,8 @@ from incsnap.config.explained import Explained
 from incsnap.config.settings import Settings
 from incsnap.errors import IncsnapError, ServerUnreachable, SinkError, shorten
 from incsnap.monitoring.job_status import failure_of
-from incsnap.monitoring.status import RETRYING, STOPPING
+from incsnap.monitoring.outages import Outages
+from incsnap.monitoring.status import RETRYING, STARTING, STOPPING
 from incsnap.spark.error_text import error_from_text
 from incsnap.spark.job import Run, begin, stop
 from incsnap.spark.launch.startup import Launch
@@ -51,6 +52,7 @@ def run_forever(
     explained: Sequence[Explained] = (),
     ask: Callable[[SparkSession], None] = lambda spark: None,
     *,
+    await_servers: Callable[[Outages, threading.Event], None] | None = None,
     replace_job: bool = False,
 ) -> None:
     """Run the job in the foreground until SIGINT or SIGTERM, or until it ends by itself (`snapshot.mode=initial_only`).
@@ -61,6 +63,7 @@ def run_forever(
     SparkDied if the JVM has ended.
 
     `explained`: the settings as the page shows them. `ask`: called with the session before the first query.
+    `await_servers`: called first, if a server did not answer before; it returns when all answer or the event is set.
     `replace_job`: see `session_job.start`.
     """
     stopping = threading.Event()
@@ -79,9 +82,16 @@ def run_forever(
         with (
             checkpoint_lock(settings.checkpoint_location, root) as lock,
             watching(settings, root, explained) as watch,
-            contextlib.closing(PrefixStart(settings, replace_job=replace_job)) as prefix,
+            contextlib.closing(PrefixStart(settings, watch.outages, replace_job=replace_job)) as prefix,
         ):
             _log_start(settings)
+            if await_servers is not None:
+                watch.enter(RETRYING)
+                await_servers(watch.outages, stopping)
+                if stopping.is_set():
+                    log.info("Stopped")
+                    return
+                watch.enter(STARTING)
             # The start is announced while the JVM boots, if the control topic exists. A server that is away now is
             # asked again before the first query.
             with contextlib.suppress(ServerUnreachable, SinkError):
@@ -137,7 +147,6 @@ def _supervise(
         try:
             ready()
             query = begin(spark, settings, run)
-            log.info("Streaming to topics %s%s*", settings.topic_prefix, settings.topic_delimiter)
             while query.isActive and not stopping.wait(0.2):
                 try:
                     lock.refuse_if_lost()
@@ -169,7 +178,9 @@ def _supervise(
             raise error
         next_try_ms = round((time.time() + delay) * 1000)
         watch.enter(RETRYING, failure_of(error, failures, next_try_ms))
-        log.warning("%s. The job starts again in %.1f s (failure %d)", error.message, delay, failures)
+        # An outage logs a line a minute. Its failed tries would be hundreds of lines an hour.
+        level = logging.DEBUG if watch.outages.current() else logging.WARNING
+        log.log(level, "%s. The job starts again in %.1f s (failure %d)", error.message, delay, failures)
         stopping.wait(delay)
         run.prefix.refuse_if_taken()
         delay = min(delay * 2, retries.max_delay_ms / 1000)

@@ -14,6 +14,7 @@ from incsnap.config.settings import Settings
 from incsnap.kafka.announcements import PrefixTaken
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.transaction import PRODUCERS, BucketWriter
+from incsnap.monitoring.outages import Outages
 from incsnap.spark.prefix_start import PrefixStart
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
@@ -31,7 +32,7 @@ def begin(kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[Beg
         def started(name: str, job: str, buckets: int) -> PrefixStart:
             settings = settings_in(kafka_address, topic_prefix, tmp_path / name)
             stack.enter_context(checkpoint_lock(settings.checkpoint_location, own_part(settings.checkpoint_location)))
-            start = stack.enter_context(closing(PrefixStart(settings)))
+            start = stack.enter_context(closing(PrefixStart(settings, Outages({}))))
             start.ensure(buckets)
             start.begin(job, buckets)
             return start
