@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from incsnap.config.declarations.kinds import FLAG, one_of
 from incsnap.config.declarations.records import ADJUSTMENTS
+from incsnap.config.edits import EDITS
 from incsnap.config.older_names import TRANSFORMS
 from incsnap.config.outbox import event_router
 from incsnap.config.patterns import split_list
@@ -17,7 +18,8 @@ from incsnap.config.reader import SettingsReader
 from incsnap.config.unsupported import IGNORE
 from incsnap.config.unwrap import extract_new_record_state
 from incsnap.transforms.chain import Chain, Predicate, Step, Transform
-from incsnap.transforms.conditions import GROOVY, JAVASCRIPT, NotUnderstoodError, operations
+from incsnap.transforms.conditions import GROOVY, JAVASCRIPT, NotUnderstoodError, choice_of, condition_of
+from incsnap.transforms.content_router import ContentBasedRouter
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
@@ -172,33 +174,60 @@ def _logical_router(reader: SettingsReader, name: str) -> Transform:
 
 def _filter(reader: SettingsReader, name: str) -> Transform | None:
     start = f"transforms.{name}."
-    languages = {"jsr223.groovy": GROOVY, "jsr223.graal.js": JAVASCRIPT}
-    language = reader.required(start + "language", f"one of {', '.join(languages)}")
-    condition = reader.required(start + "condition", "a condition on value.op")
-    if not language or not condition:
-        return None
-    if language not in languages:
-        reader.problem(start + "language", f"one of: {', '.join(languages)}")
-        return None
+    language = _language(reader, start)
+    condition = reader.required(start + "condition", "a condition on value.op or columns")
     nulls = reader.read(start + "null.handling.mode", one_of("keep", "drop"), "keep")
     topic_regex = reader.regex(start + "topic.regex") if reader.given(start + "topic.regex") else ""
-    try:
-        kept = operations(condition, languages[language])
-    except NotUnderstoodError as error:
-        reader.problems.append(
-            f"{start}condition: {condition!r} asks for more than the operation of a change: {error}. Write it with"
-            " value.op, texts, ==, !=, in, !, && and || alone, as value.op == 'c' || value.op == 'r'. Or remove the"
-            f" transform, or accept that it has no effect with {IGNORE}=transforms.{name}"
-        )
+    if not language or not condition:
         return None
-    return Filter(name, kept, topic_regex, nulls == "keep")
+    try:
+        return Filter(name, condition_of(condition, language), topic_regex, nulls == "keep")
+    except NotUnderstoodError as error:
+        _refuse_script(reader, f"{start}condition", condition, error, "value.op == 'c' || value.after.status == 'new'")
+        return None
+
+
+def _language(reader: SettingsReader, start: str) -> str:
+    """Return the language of a script; "" if there is a problem."""
+    languages = {"jsr223.groovy": GROOVY, "jsr223.graal.js": JAVASCRIPT}
+    language = reader.required(start + "language", f"one of {', '.join(languages)}")
+    if language and language not in languages:
+        reader.problem(start + "language", f"one of: {', '.join(languages)}")
+    return languages.get(language, "")
+
+
+def _refuse_script(reader: SettingsReader, setting: str, script: str, error: Exception, example: str) -> None:
+    reader.problems.append(
+        f"{setting}: {script!r} asks for more than operations and columns: {error}. Write it with value.op, columns"
+        f" (value.after.NAME, behind an unwrap value.NAME), texts, numbers, ==, !=, <, >, in, !, && and || alone, as"
+        f" {example}. Or remove the transform, or accept that it has no effect with"
+        f" {IGNORE}={setting.rpartition('.')[0].removesuffix('.topic')}"
+    )
+
+
+def _content_router(reader: SettingsReader, name: str) -> Transform | None:
+    start = f"transforms.{name}."
+    language = _language(reader, start)
+    expression = reader.required(start + "topic.expression", "an expression that chooses a topic")
+    nulls = reader.read(start + "null.handling.mode", one_of("keep", "drop"), "keep")
+    topic_regex = reader.regex(start + "topic.regex") if reader.given(start + "topic.regex") else ""
+    if not language or not expression:
+        return None
+    try:
+        return ContentBasedRouter(name, choice_of(expression, language), topic_regex, nulls == "keep")
+    except NotUnderstoodError as error:
+        example = "value.after.kind == 'a' ? 'topic-a' : null"
+        _refuse_script(reader, f"{start}topic.expression", expression, error, example)
+        return None
 
 
 _MAKERS: dict[str, Callable[[SettingsReader, str], Transform | None]] = {
     "io.debezium.transforms.ExtractNewRecordState": extract_new_record_state,
     "io.debezium.transforms.ByLogicalTableRouter": _logical_router,
     "io.debezium.transforms.Filter": _filter,
+    "io.debezium.transforms.ContentBasedRouter": _content_router,
     "io.debezium.transforms.outbox.EventRouter": event_router,
     "org.apache.kafka.connect.transforms.RegexRouter": _regex_router,
     "org.apache.kafka.connect.transforms.Filter": lambda reader, name: Drop(),
+    **EDITS,
 }

@@ -16,11 +16,12 @@ import pyarrow as pa
 from incsnap.columns.arrow import BytesArray, MapArray
 from incsnap.connect.schema import Schema
 from incsnap.envelope.connect_envelope import SOURCE, TRANSACTION
+from incsnap.envelope.connect_envelope import schema_of as inserted_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import OPERATIONS, Changes, ManyTables
 from incsnap.envelope.sources import SourceConstants, source_values
 from incsnap.tables import TableId
-from incsnap.transforms.record_spec import Added, Constant, EnvelopeField
+from incsnap.transforms.record_spec import Added, Constant, EnvelopeField, Inserted
 
 _STRING, _INT64 = Schema("string", optional=True), Schema("int64", optional=True)
 _ROOT = {"op": _STRING, "ts_ms": _INT64, "ts_us": _INT64, "ts_ns": _INT64}
@@ -37,6 +38,8 @@ def schema_of(added: Added) -> Schema:
     """Return the Connect schema of an added field: the envelope's schema for it, optional and without a default."""
     if isinstance(added, Constant):
         return _STRING
+    if isinstance(added, Inserted):
+        return inserted_schema(added)
     return replace(_STRUCTS[added.struct][added.field], optional=True, default=None)
 
 
@@ -54,7 +57,7 @@ def read_values(
     """
     block = source_values(source, envelope.version, envelope.name, table.database, table.table)
     own = {"": {"op": "r", **moments(now_us)}, "source": block, "transaction": dict.fromkeys(_STRUCTS["transaction"])}
-    return [each.text if isinstance(each, Constant) else own[each.struct][each.field] for each in fields]
+    return [each.text if isinstance(each, Constant | Inserted) else own[each.struct][each.field] for each in fields]
 
 
 def change_values(
@@ -67,14 +70,14 @@ def change_values(
     if not fields:
         return []
     block: dict[str, Value] = {"snapshot": None}
-    if any(not isinstance(each, Constant) and each.struct == "source" for each in fields):
+    if any(isinstance(each, EnvelopeField) and each.struct == "source" for each in fields):
         block = source_values(what.source, envelope.version, envelope.name, tables.database, tables.table) | block
     return [_changed(each, what, block) for each in fields]
 
 
 def _changed(added: Added, what: Changes, block: Mapping[str, Value]) -> Value:
     """Return the value of one field. `block`: the source block by events."""
-    if isinstance(added, Constant):
+    if not isinstance(added, EnvelopeField):
         return added.text
     if added.struct == "transaction":
         return _of_transaction(added.field, what)

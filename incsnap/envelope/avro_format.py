@@ -19,7 +19,7 @@ from incsnap.connect.avro_columns import AvroRow, join, one
 from incsnap.connect.avro_schema import avro_json, avro_schema
 from incsnap.connect.schema import Schema
 from incsnap.envelope.added_fields import Value, moments, schema_of
-from incsnap.envelope.connect_envelope import SOURCE, envelope_schema, key_schema
+from incsnap.envelope.connect_envelope import SOURCE, envelope_constants, envelope_schema, key_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import OPERATIONS, Changes, ManyTables
 from incsnap.envelope.json_rows import rows_of
@@ -133,6 +133,7 @@ class AvroValues:
         # of the null member alone.
         self._rows = AvroRows(view.shape.id, view.fields, envelope.modes, _VALUE)
         self._head = schema_head(register, f"{spec.topic}-value", envelope_schema(view, spec, envelope.modes))
+        self._tail = b"".join(one(schema_of(each), each.text) for each in envelope_constants(spec))
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
         """Return the value of each row that a SELECT has read (`pa.binary()`)."""
@@ -168,7 +169,7 @@ class AvroValues:
     def _behind_row(self, source: SourceConstants, op: str, now_us: int) -> bytes:
         """Return the bytes behind the row of records that share one source."""
         block: bytes = _source_fields(self._source(source, self._table), 1)[0].as_py()
-        return block + _NULL + one(_STRING, op) + _moments(now_us)
+        return block + _NULL + one(_STRING, op) + _moments(now_us) + self._tail
 
     def _envelopes(
         self, head: bytes | BytesArray, tables: TableId | ManyTables, rows: BytesArray, what: Changes
@@ -189,7 +190,7 @@ class AvroValues:
             take(end, what.event),
             *_transaction(what),
             _OPS.take(pa.array(what.op)),
-            _moments(what.now_us),
+            _moments(what.now_us) + self._tail,
         ]
         return join(parts, _NULL, len(what.row))
 

@@ -189,7 +189,8 @@ class _BatchWriter:
         images, out, n = self._images, self._out, len(self._out)
         own = take(images.keys, out.key)
         bucket_partition, crcs = images.bucket_partitions(own, self._event, partitions)
-        kept, groups = self._number >= 0, self._groups()
+        groups = self._groups()
+        kept = self._kept(groups)
         keys, places = own, bucket_partition
         if not images.formats[0].uniform:
             keys = spread([(each.which, self._keys(each)) for each in groups], n)
@@ -209,6 +210,17 @@ class _BatchWriter:
         headers, destinations = self._destinations(groups)
         records = self._with_origins(batch_of(arrays, headers, destinations, marks))
         return TopicRecords(topic, records, bucket_partition, crcs, images.table_numbers(self._event))
+
+    def _kept(self, groups: Sequence[_Group]) -> Bools:
+        """Return a mask of the records that are sent: no transform has dropped them by their kind or by their row."""
+        kept = self._number >= 0
+        for group in groups:
+            conditions = group.encoder.kept
+            if conditions is not None:
+                which = np.flatnonzero(group.which)
+                before, after = self._out.before[which], self._out.after[which]
+                kept[which] = conditions.changes(self._columns, before, after)
+        return kept
 
     def _groups(self) -> list[_Group]:
         """Return the records that are not dropped, grouped by what one call encodes."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from incsnap.connect.schema import Schema
 from incsnap.envelope.table_view import TableView
-from incsnap.transforms.record_spec import RecordSpec
+from incsnap.transforms.record_spec import Inserted, RecordSpec
 from incsnap.types.modes import Modes
 
 _STRING, _INT32, _INT64 = Schema("string"), Schema("int32"), Schema("int64")
@@ -71,7 +71,7 @@ def envelope_schema(view: TableView, spec: RecordSpec, modes: Modes) -> Schema:
     return Schema(
         "struct",
         name=spec.envelope_name,
-        version=2,
+        version=2 if spec.value_version is None else spec.value_version,
         fields=(
             ("before", row),
             ("after", row),
@@ -81,8 +81,19 @@ def envelope_schema(view: TableView, spec: RecordSpec, modes: Modes) -> Schema:
             ("ts_ms", _INT64_OR_NULL),
             ("ts_us", _INT64_OR_NULL),
             ("ts_ns", _INT64_OR_NULL),
+            *((added.name, schema_of(added)) for added in envelope_constants(spec)),
         ),
     )
+
+
+def envelope_constants(spec: RecordSpec) -> list[Inserted]:
+    """Return the fields that transforms have added to envelopes, each with one value for all records."""
+    return [each for each in spec.edits if isinstance(each, Inserted)]
+
+
+def schema_of(inserted: Inserted) -> Schema:
+    """Return the Connect schema of a field that a transform inserts."""
+    return Schema(inserted.type, inserted.optional, inserted.logical, None if inserted.logical is None else 1)
 
 
 def row_schema(view: TableView, spec: RecordSpec, modes: Modes) -> Schema:

@@ -25,7 +25,7 @@ from incsnap.envelope.sources import SourceColumns, SourceConstants, source_valu
 from incsnap.envelope.table_view import TableView, ViewField
 from incsnap.envelope.value_texts import json_template
 from incsnap.tables import TableId
-from incsnap.transforms.record_spec import Added, Constant
+from incsnap.transforms.record_spec import Added, Constant, Inserted
 from incsnap.types.modes import Modes
 
 _OPS = pa.array(OPERATIONS)
@@ -93,11 +93,19 @@ class JsonRows:
 
 
 class JsonValues:
-    """The envelopes of a table's records as JSON. `schema`: the envelope's schema; None if schemas are not written."""
+    """The envelopes of a table's records as JSON.
 
-    def __init__(self, view: TableView, envelope: EnvelopeSettings, schema: Schema | None) -> None:
+    `schema`: the envelope's schema; None if schemas are not written. `constants`: fields at the end of each envelope.
+    """
+
+    def __init__(
+        self, view: TableView, envelope: EnvelopeSettings, schema: Schema | None, constants: Sequence[Inserted] = ()
+    ) -> None:
         self._view, self._envelope, self._modes = view, envelope, envelope.value_modes
-        self._head, self._tail = around(schema)
+        self._head, behind = around(schema)
+        texts = "".join(members((each.name, (json_value(each.text),)) for each in constants))
+        #: The end of the envelope behind its times.
+        self._tail = f"{',' if texts else ''}{texts}}}{behind}"
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
         """Return the value of each row that a SELECT has read (`pa.binary()`)."""
@@ -154,7 +162,7 @@ class JsonValues:
         self, source: Sequence[Piece], transaction: Sequence[Piece], op: Piece, now_us: int
     ) -> list[Piece]:
         times = "".join(members((name, (str(value),)) for name, value in moments(now_us).items()))
-        return [",", *source, ',"transaction":', *transaction, ',"op":"', op, f'",{times}}}{self._tail}']
+        return [",", *source, ',"transaction":', *transaction, ',"op":"', op, f'",{times}{self._tail}']
 
     def _source(
         self, source: SourceColumns | SourceConstants, tables: TableId | ManyTables

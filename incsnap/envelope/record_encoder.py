@@ -8,9 +8,10 @@ from functools import lru_cache
 
 from incsnap.envelope.format import EnvelopeFormat, KeyFormat, ValueFormat
 from incsnap.envelope.outbox_events import EventFormat
+from incsnap.envelope.row_conditions import CaseTopics, RowConditions
 from incsnap.envelope.row_topics import RowTopics
 from incsnap.transforms.chain import Chain, apply_chain, headers_of_tombstone
-from incsnap.transforms.record_spec import Added, RecordSpec, ValueShape, change_spec
+from incsnap.transforms.record_spec import Added, Edit, RecordSpec, ValueShape, change_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class RecordKind:
     op: str  #: "d": the value shows the row before the change; "": the operation makes no difference
     fields: tuple[Added, ...]  #: fields added to a row
     headers: tuple[Added, ...]  #: headers added to a record
+    edits: tuple[Edit, ...] = ()  #: edits of the value
 
 
 #: Gives one object for equal properties. Look-ups use its id: hashing all added fields takes some µs.
@@ -55,7 +57,9 @@ class RecordEncoder:
     #: bytes in place of a missing value: a converter's null with schema, or None for no bytes
     null_value: bytes | None = None
     event: EventFormat | None = None  #: the same object as `value` if the rows are outbox events
-    topics: RowTopics | None = None  #: None: all records go to the topic of `spec`; else each row names its topic
+    #: None: all records go to the topic of `spec`; else the values of each row decide
+    topics: RowTopics | CaseTopics | None = None
+    kept: RowConditions | None = None  #: conditions on columns for records that are sent; None: all are sent
 
     @property
     def has_bytes(self) -> bool:

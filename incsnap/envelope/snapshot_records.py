@@ -46,6 +46,13 @@ def snapshot_records(
     n, encoder = rows_of(columns), format_.encoders[READ]
     if n == 0 or encoder is None:
         return {}
+    if encoder.kept is not None:
+        # No event can discard a row that is not sent, so such a row need not be kept.
+        mask = encoder.kept.reads(columns, n)
+        columns = [None if column is None else column.filter(pa.array(mask)) for column in columns]
+        n = int(mask.sum())
+        if n == 0:
+            return {}
     own = format_.keys(columns)
     home = format_.bucket_partitions(own, partitions)
     owners = bucket_of(format_.topic, home, buckets)

@@ -25,7 +25,8 @@ import pyarrow as pa
 
 from incsnap.columns.arrow import BytesArray, Columns
 from incsnap.envelope.avro_format import AvroRows, AvroStructs, AvroValues, Register, avro_keys, schema_head
-from incsnap.envelope.connect_envelope import envelope_schema, key_schema, row_schema
+from incsnap.envelope.connect_envelope import envelope_constants, envelope_schema, key_schema, row_schema
+from incsnap.envelope.edited_rows import EditedKeys, EditedRows
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.flat_rows import FlatRows, flat_schema
 from incsnap.envelope.format import EnvelopeFormat, JoinedFormat, KeyFormat, StructFormat, ValueFormat
@@ -35,13 +36,14 @@ from incsnap.envelope.json_rows import around, json_objects, rows_of
 from incsnap.envelope.outbox_events import EventFormat
 from incsnap.envelope.partitioner import partition
 from incsnap.envelope.record_encoder import CHANGES, Operation, RecordEncoder, record_kind, specs_of, topics
+from incsnap.envelope.row_conditions import CaseTopics, RowConditions
 from incsnap.envelope.row_template import RowTemplate
 from incsnap.envelope.row_topics import RowTopics
 from incsnap.envelope.table_view import EXACT, TableView, view_of
 from incsnap.envelope.value_texts import json_template
 from incsnap.tables import TableShape
 from incsnap.transforms.chain import refusal_of_updates
-from incsnap.transforms.record_spec import RecordSpec, ValueShape, change_spec
+from incsnap.transforms.record_spec import CaseRoute, RecordSpec, TakeFromValue, ValueShape, change_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,9 @@ def table_format(
     of_changes = [encoders[kind] for kind in CHANGES]
     once = tuple(dict.fromkeys(one for one in of_changes if one is not None))
     numbers = tuple(-1 if one is None else once.index(one) for one in of_changes)
-    uniform = not by_rows and len({(one.spec.topic, one.key) for one in sent}) == 1
+    # Keys that a transform has made are not those of rows: an update may change them.
+    has_own_keys = not any(one.spec.key_edits for one in sent)
+    uniform = not by_rows and has_own_keys and len({(one.spec.topic, one.key) for one in sent}) == 1
     updates = refusal_of_updates(envelope.transforms, change_spec(topic, "u", envelope.schema_names))
     key = sent[0].key if uniform else maker.own_key()
     literal_bytes = max((_literal_bytes(one.value) for one in sent), default=0)
@@ -164,26 +168,46 @@ class _Maker:
         return JsonRows(self.view.key, self._envelope.key_modes) if self.view.key else None
 
     def encoder(self, spec: RecordSpec) -> RecordEncoder:
-        kind = record_kind(spec.value, spec.op, spec.fields, spec.headers)
+        kind = record_kind(spec.value, spec.op, spec.fields, spec.headers, spec.edits)
         if spec.event is not None:
             event = EventFormat(self.view, spec.event, self._envelope, spec.headers)
             return RecordEncoder(spec, kind, event, event, event=event)
-        topics = None if spec.route is None else RowTopics(self.view, spec, spec.route, self._envelope.value_modes)
+        topics, kept = self._topics(spec), self._kept(spec)
         key = self._key(spec)
         if spec.value is ValueShape.ENVELOPE:
             envelope = self._envelope_format(spec)
-            return RecordEncoder(spec, kind, key, envelope, envelope, topics=topics)
+            return RecordEncoder(spec, kind, key, envelope, envelope, topics=topics, kept=kept)
+        if spec.value is ValueShape.ROW and (spec.edits or spec.value_version is not None):
+            edited = EditedRows(self.view, spec, self._envelope, self._registers.value)
+            return RecordEncoder(spec, kind, key, edited, topics=topics, kept=kept)
         if spec.value is ValueShape.ROW:
             rows = FlatRows(self.view.shape.id, spec, self._envelope, self._rows(spec))
-            return RecordEncoder(spec, kind, key, rows, topics=topics)
-        return RecordEncoder(spec, kind, key, null_value=self._null_value(spec), topics=topics)
+            return RecordEncoder(spec, kind, key, rows, topics=topics, kept=kept)
+        return RecordEncoder(spec, kind, key, null_value=self._null_value(spec), topics=topics, kept=kept)
+
+    def _topics(self, spec: RecordSpec) -> RowTopics | CaseTopics | None:
+        if spec.route is None:
+            return None
+        if isinstance(spec.route, CaseRoute):
+            return CaseTopics(self.view, spec, spec.route, self._envelope.value_modes)
+        return RowTopics(self.view, spec, spec.route, self._envelope.value_modes)
+
+    def _kept(self, spec: RecordSpec) -> RowConditions | None:
+        if not spec.conditions:
+            return None
+        return RowConditions(self.view, "condition", spec.conditions, self._envelope.value_modes)
 
     def _key(self, spec: RecordSpec) -> KeyFormat | None:
-        if not self.view.key:
+        takes = any(isinstance(each, TakeFromValue) for each in spec.key_edits)
+        if not (self.view.key or takes):
             return None
         choice, modes = self._envelope.key, self._envelope.key_modes
-        same = (spec.topic, spec.key_name, spec.key_fields)
+        same = (spec.topic, spec.key_name, spec.key_version, spec.key_fields, spec.key_edits)
         if same not in self._keys:
+            if spec.key_edits or spec.key_version is not None:
+                edited = EditedKeys(self.view, spec, self._envelope, choice, modes, self._registers.key)
+                self._keys[same] = edited
+                return edited
             if self._envelope.value in (ROW, IMAGES):
                 # These are not the keys that Kafka would get. An update that changes a column that tells rows apart is
                 # a deletion and an insertion, also where the settings give both rows one key, or name other columns.
@@ -204,7 +228,7 @@ class _Maker:
             assert self._registers.value is not None
             return AvroValues(self.view, spec, self._envelope, self._registers.value)
         schema = envelope_schema(self.view, spec, modes) if choice.schemas else None
-        return JsonValues(self.view, self._envelope, schema)
+        return JsonValues(self.view, self._envelope, schema, envelope_constants(spec))
 
     def _rows(self, spec: RecordSpec) -> JsonRows | AvroRows:
         choice, modes = self._envelope.value, self._envelope.value_modes

@@ -33,7 +33,7 @@ def table_templates(format_: TableFormat) -> TableTemplates | None:
     """Return the table's templates; None if its records cannot be built together with those of other tables."""
     # Tables in which an update changes a row's key are encoded alone, so the encoders of such records do not matter.
     sent = list(dict.fromkeys(one for kind in CHANGES[:4] if (one := format_.encoders[kind]) is not None))
-    if not format_.uniform or format_.updates or not sent:
+    if not format_.uniform or format_.updates or not sent or any(one.kept is not None for one in sent):
         return None
     values, key = [one.value for one in sent if one.value is not None], sent[0].key
     joined = [each for each in values if isinstance(each, JoinedFormat)]

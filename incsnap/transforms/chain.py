@@ -8,14 +8,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from incsnap.errors import ConfigError
+from incsnap.transforms.content_router import ContentBasedRouter
+from incsnap.transforms.edits import EditFields, HeaderToValue, InsertFields, SetSchemaMetadata, ValueToKey
 from incsnap.transforms.filter import Drop, Filter
+from incsnap.transforms.headers import DropHeaders, InsertHeader
 from incsnap.transforms.outbox import EventRouter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
-from incsnap.transforms.record_spec import Added, RecordSpec
+from incsnap.transforms.record_spec import Added, CaseRoute, RecordSpec, Route
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import ExtractNewRecordState
 
-Transform = ExtractNewRecordState | RegexRouter | ByLogicalTableRouter | Drop | Filter | EventRouter
+Transform = (
+    ExtractNewRecordState
+    | RegexRouter
+    | ByLogicalTableRouter
+    | Drop
+    | Filter
+    | EventRouter
+    | ContentBasedRouter
+    | EditFields
+    | InsertFields
+    | ValueToKey
+    | SetSchemaMetadata
+    | HeaderToValue
+    | InsertHeader
+    | DropHeaders
+)
 Predicate = TopicNameMatches | RecordIsTombstone | HasHeaderKey
 
 
@@ -66,8 +84,17 @@ def apply_chain(chain: Chain, spec: RecordSpec) -> RecordSpec | None:
     for step in chain:
         if passing is None:
             return None
-        if own := passing.event or passing.route:
-            what = "its route.topic.replacement can name any topic" if passing.event else "or remove its route.by.field"
+        own = passing.event or passing.route
+        if isinstance(own, CaseRoute) and not isinstance(step.predicate, TopicNameMatches):
+            behind = step.apply(passing)
+            if behind is None or behind.topic == passing.topic:
+                passing = behind
+                continue
+        if own:
+            what = "or remove its route.by.field"
+            if not isinstance(own, Route):
+                setting = "route.topic.replacement" if passing.event else "topic.expression"
+                what = f"its {setting} can name any topic"
             raise ConfigError(
                 f"transforms: a transform stands behind {own.name}, but the rows name the topics of its records, so the"
                 " later transform cannot be applied once for the whole table",

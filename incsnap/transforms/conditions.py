@@ -1,48 +1,179 @@
-"""Conditions of filters that look at the operation of a change: `value.op == 'c' || value.op in ['u', 'r']`.
+"""Conditions of filters and routers: on the operation of a change, and on its columns.
 
     condition := term { || term }          term := factor { && factor }
     factor := negated | ( condition ) | true | false | comparison
     negated := ! negated | ! ( condition ) | ! true | ! false
-    comparison := OP == TEXT | OP != TEXT | TEXT == OP | TEXT != OP | OP in LIST | LIST.contains(OP) | LIST.includes(OP)
+    comparison := PATH SIGN VALUE | VALUE SIGN PATH | PATH in LIST | LIST.contains(PATH) | LIST.includes(PATH)
+    choice := condition ? choice : choice | TEXT | null
 
-OP is `value.op`, a TEXT stands in single or double quotes, a LIST in brackets. `in` with a list and `contains` are
-Groovy's; `===`, `!==` and `includes` are JavaScript's. Both languages read `!value.op == 'c'` as `(!value.op) == 'c'`,
-which no author means, so such a condition is refused.
+A PATH is `value.op`, `value.before`, `value.after`, or a column: `value.after.status` in an envelope, `value.status` in
+a row. `value.after.get('status')` means the same. A SIGN is == != < <= > >=. A VALUE is a text in single or double
+quotes, a number, true, false or null. A LIST stands in brackets. `in` with a list and `contains` are Groovy's; `===`,
+`!==` and `includes` are JavaScript's. Both languages read `!value.op == 'c'` as `(!value.op) == 'c'`, which no author
+means, so such a condition is refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
 
 #: Letters of the operations of changes and of snapshot rows.
 OPERATIONS = frozenset("crudt")
 GROOVY, JAVASCRIPT = "groovy", "graal.js"
 
 _TOKEN = re.compile(
-    r"""\s*(?P<token>value\.op\b|'[^'\\$]*'|"[^"\\$]*"|[A-Za-z_]\w*|===|!==|==|!=|\|\||&&|[!()\[\],.;])"""
+    r"""\s*(?P<token>value(?:\??\.\w+)+|'[^'\\$]*'|"[^"\\$]*"|-?\d+(?:\.\d+)?|[A-Za-z_]\w*"""
+    r"""|===|!==|==|!=|<=|>=|\|\||&&|[!()\[\],.;<>?:])"""
 )
 _EQUAL = {GROOVY: ("==", "!="), JAVASCRIPT: ("==", "!=", "===", "!==")}
+_ORDER = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _MEMBER = {GROOVY: "contains", JAVASCRIPT: "includes"}
+_WORDS = {"true": True, "false": False, "null": None}
+Value = str | int | float | bool | None
 
 
 class NotUnderstoodError(ValueError):
-    """An error: the condition asks for more than the operation, or its syntax is wrong."""
+    """An error: the condition asks for more than operations and columns, or its syntax is wrong."""
 
 
-def operations(condition: str, language: str) -> tuple[str, ...]:
-    """Return the letters of OPERATIONS for which the condition is true, in alphabetical order.
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A condition that always has the same truth value."""
 
-    `language` is GROOVY or JAVASCRIPT. Raise NotUnderstoodError if the condition asks for more than the operation.
+    holds: bool  #: the truth value
+    kind: Literal["Truth"] = "Truth"  #: name of the class where settings are stored as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """A condition that a value is one of some values. No value equals null, except null."""
+
+    #: ("op",), ("before",), ("after",), (image, column), or (column,) of a row
+    path: tuple[str, ...]
+    values: tuple[Value, ...]  #: the values
+    kind: Literal["OneOf"] = "OneOf"  #: name of the class where settings are stored as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A condition that a value is less or greater than another. It does not hold for null."""
+
+    path: tuple[str, ...]  #: as in `OneOf`
+    sign: Literal["<", "<=", ">", ">="]  #: of the comparison
+    value: Value  #: a text or a number
+    kind: Literal["Ordered"] = "Ordered"  #: name of the class where settings are stored as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """A condition that holds where another does not."""
+
+    part: Condition  #: the other condition
+    kind: Literal["Not"] = "Not"  #: name of the class where settings are stored as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """A condition that holds where all its parts do."""
+
+    parts: tuple[Condition, ...]  #: at least two
+    kind: Literal["All"] = "All"  #: name of the class where settings are stored as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """A condition that holds where one of its parts does."""
+
+    parts: tuple[Condition, ...]  #: at least two
+    kind: Literal["AnyOf"] = "AnyOf"  #: name of the class where settings are stored as JSON
+
+
+Condition = Truth | OneOf | Ordered | Not | All | AnyOf
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A text that conditions choose."""
+
+    condition: Condition  #: decides between the two
+    chosen: Choice | str | None  #: where the condition holds; None: none
+    otherwise: Choice | str | None  #: where it does not hold
+    kind: Literal["Choice"] = "Choice"  #: name of the class where settings are stored as JSON
+
+
+def condition_of(text: str, language: str) -> Condition:
+    """Return the condition in `text`. `language` is GROOVY or JAVASCRIPT.
+
+    Raise NotUnderstoodError if it asks for more than operations and columns.
     """
-    reader = _ConditionParser(condition, language)
-    met = reader.condition()
+    reader = _ConditionParser(text, language)
+    condition = reader.condition()
     reader.end()
-    return tuple(sorted(met))
+    return condition
+
+
+def choice_of(text: str, language: str) -> Choice | str | None:
+    """Return the text that conditions choose, as in `value.op == 'u' ? 'updates' : null`. Raise NotUnderstoodError."""
+    reader = _ConditionParser(text, language)
+    choice = reader.choice()
+    reader.end()
+    return choice
+
+
+def of_operation(
+    condition: Condition, op: str, *, is_row: bool, known: Mapping[str, Value] = MappingProxyType({})
+) -> Condition:
+    """Return the condition for changes with the operation `op`: a `Truth`, or a condition on columns alone.
+
+    The paths of the result are (image, column). `is_row`: the value is a row. Its columns are those before a deletion,
+    and else those after the change. `known`: values of the row's fields that are no columns.
+    """
+    match condition:
+        case OneOf(("op",), values) if not is_row:
+            return Truth(op in values)
+        case OneOf((name,), values) if is_row and name in known:
+            return Truth(known[name] in values)
+        case OneOf(path) | Ordered(path):
+            placed = _placed(path, op, is_row=is_row)
+            missing = placed[0] == ("after" if op in "dt" else "before" if op in "crt" else "")
+            if not missing:
+                # An image that is there equals no value.
+                return Truth(False) if len(placed) == 1 else replace(condition, path=placed)
+            return Truth(isinstance(condition, OneOf) and None in condition.values)
+        case Not(part):
+            inner = of_operation(part, op, is_row=is_row, known=known)
+            return Truth(not inner.holds) if isinstance(inner, Truth) else Not(inner)
+        case All(parts) | AnyOf(parts):
+            return _joined(type(condition), [of_operation(each, op, is_row=is_row, known=known) for each in parts])
+    return condition
+
+
+def _placed(path: tuple[str, ...], op: str, *, is_row: bool) -> tuple[str, ...]:
+    """Return the path with its image in front."""
+    if is_row:
+        return ("before" if op == "d" else "after", path[-1])
+    if path[0] not in ("before", "after"):
+        raise NotUnderstoodError(f"value.{'.'.join(path)} is no column: write value.after.{path[-1]}")
+    return path
+
+
+def _joined(kind: type[All] | type[AnyOf], parts: list[Condition]) -> Condition:
+    """Return the parts joined by && or ||, without those that always have the same truth value."""
+    decides = kind is AnyOf
+    if any(isinstance(each, Truth) and each.holds == decides for each in parts):
+        return Truth(decides)
+    left = [each for each in parts if not isinstance(each, Truth)]
+    if not left:
+        return Truth(not decides)
+    return left[0] if len(left) == 1 else kind(tuple(left))
 
 
 class _ConditionParser:
-    """A parser by recursive descent. Each reading method returns the operations for which its part is true."""
+    """A parser by recursive descent."""
 
     def __init__(self, text: str, language: str) -> None:
         self._language = language
@@ -52,12 +183,43 @@ class _ConditionParser:
         self._spans = [token.span("token") for token in tokens]
         self._at = 0
 
-    def condition(self) -> frozenset[str]:
+    def choice(self) -> Choice | str | None:
+        """Read a text, null, or a condition that chooses between two choices."""
+        if self._is_alone() and (self._next()[:1] in ("'", '"') or self._next() == "null"):
+            value = self._value()
+            assert value is None or isinstance(value, str)
+            return value
+        if self._skip("("):
+            begin = self._at
+            try:
+                inner = self.choice()
+                self._expect(")")
+            except NotUnderstoodError:
+                self._at = begin - 1
+            else:
+                if not self._is_condition_next():
+                    return inner
+                self._at = begin - 1
+        condition = self.condition()
+        self._expect("?")
+        chosen = self.choice()
+        self._expect(":")
+        return Choice(condition, chosen, self.choice())
+
+    def _is_alone(self) -> bool:
+        """Whether the next token is not the beginning of a comparison."""
+        behind = self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else ""
+        return behind not in (*_EQUAL[JAVASCRIPT], *_ORDER, "in")
+
+    def _is_condition_next(self) -> bool:
+        return self._next() in ("&&", "||", "?")
+
+    def condition(self) -> Condition:
         """Read a condition: terms that are joined by `||`."""
-        met = self._term()
+        parts = [self._term()]
         while self._skip("||"):
-            met |= self._term()
-        return met
+            parts.append(self._term())
+        return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
     def end(self) -> None:
         """Raise NotUnderstoodError if text is left behind the condition, except a semicolon."""
@@ -65,26 +227,26 @@ class _ConditionParser:
         if self._at < len(self._tokens):
             raise NotUnderstoodError(f"{self._next()!r} is not understood here")
 
-    def _term(self) -> frozenset[str]:
-        met = self._factor()
+    def _term(self) -> Condition:
+        parts = [self._factor()]
         while self._skip("&&"):
-            met &= self._factor()
-        return met
+            parts.append(self._factor())
+        return parts[0] if len(parts) == 1 else All(tuple(parts))
 
-    def _factor(self) -> frozenset[str]:
+    def _factor(self) -> Condition:
         """Read a part without `||` and `&&`: a negation, a condition in brackets, a truth value or a comparison."""
         if self._skip("!"):
             if self._next() not in ("!", "(", "true", "false"):
                 raise NotUnderstoodError(
                     f"! stands before {self._next()!r} and negates that alone; write !({self._comparison_text()})"
                 )
-            return OPERATIONS - self._factor()
+            return Not(self._factor())
         if self._skip("("):
             inner = self.condition()
             self._expect(")")
             return inner
-        if self._next() in ("true", "false"):
-            return OPERATIONS if self._take() == "true" else frozenset()
+        if self._next() in ("true", "false") and self._is_alone():
+            return Truth(self._take() == "true")
         return self._comparison()
 
     def _comparison_text(self) -> str:
@@ -93,43 +255,69 @@ class _ConditionParser:
         self._comparison()
         return self._condition[self._spans[begin][0] : self._spans[self._at - 1][1]]
 
-    def _comparison(self) -> frozenset[str]:
-        """Read a comparison of the operation with a text or a list."""
+    def _comparison(self) -> Condition:
+        """Read a comparison of a path with a value or a list."""
         if self._skip("["):
-            among = self._list()
-            for token in (".", _MEMBER[self._language], "(", "value.op", ")"):
+            values = self._list()
+            for token in (".", _MEMBER[self._language], "("):
                 self._expect(token)
-            return among
-        if self._skip("value.op"):
+            path = self._path()
+            self._expect(")")
+            return OneOf(path, values)
+        if self._next().startswith("value"):
+            path = self._path()
             if self._language == GROOVY and self._skip("in"):
                 self._expect("[")
-                return self._list()
-            sign, text = self._sign(), self._text()
+                return OneOf(path, self._list())
+            sign, value = self._sign(), self._value()
         else:
-            text, sign = self._text(), self._sign()
-            self._expect("value.op")
-        equal = OPERATIONS & {text}
-        return equal if sign.startswith("=") else OPERATIONS - equal
+            value, sign, path = self._value(), self._sign(), self._path()
+            sign = _ORDER.get(sign, sign)
+        if sign not in _ORDER:
+            equal = OneOf(path, (value,))
+            return equal if sign.startswith("=") else Not(equal)
+        if path == ("op",) or value is None or isinstance(value, bool):
+            raise NotUnderstoodError(f"{sign!r} compares columns with texts and numbers alone")
+        return Ordered(path, sign, value)  # type: ignore[arg-type]
+
+    def _path(self) -> tuple[str, ...]:
+        token = self._take()
+        parts = tuple(token.replace("?.", ".").split(".")[1:])
+        if not token.startswith("value") or not parts:
+            raise NotUnderstoodError(f"{token!r} stands where value.op or a column was expected")
+        if parts[-1] == "get" and self._skip("("):
+            name = self._value()
+            self._expect(")")
+            parts = (*parts[:-1], str(name))
+        if len(parts) > 2 or (len(parts) == 2 and parts[0] not in ("before", "after")):
+            raise NotUnderstoodError(f"value.{'.'.join(parts)} is neither the operation nor a column")
+        return parts
 
     def _sign(self) -> str:
         sign = self._take()
-        if sign not in _EQUAL[self._language]:
-            raise NotUnderstoodError(f"{sign!r} is not one of {', '.join(_EQUAL[self._language])}")
+        if sign not in (*_EQUAL[self._language], *_ORDER):
+            raise NotUnderstoodError(f"{sign!r} is not one of {', '.join((*_EQUAL[self._language], *_ORDER))}")
         return sign
 
-    def _list(self) -> frozenset[str]:
-        """Read the operations of a list, from behind its opening bracket to its end."""
-        texts = {self._text()}
+    def _list(self) -> tuple[Value, ...]:
+        """Read the values of a list, from behind its opening bracket to its end."""
+        values = [self._value()]
         while self._skip(","):
-            texts.add(self._text())
+            values.append(self._value())
         self._expect("]")
-        return OPERATIONS & texts
+        return tuple(values)
 
-    def _text(self) -> str:
+    def _value(self) -> Value:
         token = self._take()
-        if token[:1] not in ("'", '"'):
-            raise NotUnderstoodError(f"{token!r} stands where a text in quotes was expected")
-        return token[1:-1]
+        if token[:1] in ("'", '"'):
+            return token[1:-1]
+        if token in _WORDS:
+            return _WORDS[token]
+        if re.fullmatch(r"-?\d+", token):
+            return int(token)
+        if re.fullmatch(r"-?\d+\.\d+", token):
+            return float(token)
+        raise NotUnderstoodError(f"{token!r} stands where a text in quotes or a number was expected")
 
     def _next(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else "the end"

@@ -1,17 +1,19 @@
-"""The transforms that drop records: Kafka's Filter, and io.debezium.transforms.Filter for conditions on the operation.
+"""The transforms that drop records: Kafka's Filter, and io.debezium.transforms.Filter.
 
-Kafka's Filter drops each record that its predicate takes. The condition of Debezium's Filter is a script, of which only
-conditions on the operation are supported (`conditions`). They have the meaning that Groovy and JavaScript give them.
+Kafka's Filter drops each record that its predicate takes. The condition of Debezium's Filter is a script, of which
+conditions on the operation and on columns are supported (`conditions`). They have the meaning that Groovy and
+JavaScript give them.
 https://debezium.io/documentation/reference/stable/transformations/filtering.html
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from incsnap.errors import ConfigError
-from incsnap.transforms.record_spec import RecordSpec, ValueShape
+from incsnap.transforms.conditions import Condition, NotUnderstoodError, Truth, Value, of_operation
+from incsnap.transforms.record_spec import Constant, EnvelopeField, Inserted, RecordSpec, ValueShape
 from signals.regex import java_pattern
 
 
@@ -28,10 +30,10 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A transform that drops changes by their operation, as io.debezium.transforms.Filter does."""
+    """A transform that drops changes, as io.debezium.transforms.Filter does."""
 
     name: str  #: of the transform, for messages
-    operations: tuple[str, ...]  #: letters of the operations for which the condition is true; these records stay
+    condition: Condition  #: records for which it holds stay
     topic_regex: str = ""  #: topic.regex: other topics are not filtered; "" for all topics
     keeps_empty: bool = True  #: null.handling.mode=keep: tombstones stay
     kind: Literal["Filter"] = "Filter"  #: name of the class where settings are stored as JSON
@@ -39,16 +41,42 @@ class Filter:
     def apply(self, spec: RecordSpec) -> RecordSpec | None:
         """Return the spec if its records stay, None if they are dropped.
 
-        Raise ConfigError for records without an operation, such as those that an earlier transform has unwrapped.
+        If columns decide, the spec has the condition. Raise ConfigError for records that have none of these values.
         """
         if self.topic_regex and java_pattern(self.topic_regex).fullmatch(spec.topic) is None:
             return spec
         if spec.is_tombstone:
             return spec if self.keeps_empty else None
-        if spec.value is not ValueShape.ENVELOPE:
-            raise ConfigError(
-                f"transforms.{self.name}.condition asks for value.op, which records of topic {spec.topic} do not have",
-                f"Set transforms.{self.name}.topic.regex to the topics of tables, and let {self.name} stand before a"
-                " transform that unwraps them.",
-            )
-        return spec if spec.op in self.operations else None
+        condition = condition_on(f"{self.name}.condition", self.condition, spec)
+        if isinstance(condition, Truth):
+            return spec if condition.holds else None
+        return replace(spec, conditions=(*spec.conditions, condition))
+
+
+def _known(spec: RecordSpec) -> dict[str, Value]:
+    """Return the values of fields that transforms have added to rows of this spec, as far as all rows share them."""
+    known: dict[str, Value] = {}
+    for field in (*spec.fields, *spec.edits):
+        if isinstance(field, Constant | Inserted):
+            known[field.name] = field.text
+        elif isinstance(field, EnvelopeField) and (field.struct, field.field) == ("", "op"):
+            known[field.name] = spec.op
+    return known
+
+
+def condition_on(setting: str, condition: Condition, spec: RecordSpec) -> Condition:
+    """Return the condition for records of this spec: a truth value, or a condition on columns.
+
+    `setting`: of the transform, for messages. Raise ConfigError for records that have none of these values.
+    """
+    try:
+        if spec.value is ValueShape.ENVELOPE:
+            return of_operation(condition, spec.op, is_row=False)
+        if spec.value is ValueShape.ROW:
+            return of_operation(condition, spec.op, is_row=True, known=_known(spec))
+    except NotUnderstoodError as error:
+        raise ConfigError(f"transforms.{setting}: {error}", "Correct the condition.") from None
+    raise ConfigError(
+        f"transforms.{setting} asks for value.op or columns, which records of topic {spec.topic} do not have",
+        f"Set transforms.{setting.partition('.')[0]}.topic.regex to the topics of tables.",
+    )

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Literal
 
 from incsnap.connect.field_names import adjust
+from incsnap.transforms.conditions import Choice, Condition
 
 #: Headers of the records of an update of the key: the deletion has the new key, the creation has the old key.
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
@@ -54,7 +56,111 @@ class Constant:
     text: str  #: value of the field or header
 
 
-Added = EnvelopeField | Constant
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """A field of one value that a transform adds to rows, envelopes or keys, with its own type."""
+
+    name: str  #: the name under which it is added
+    text: str | None  #: value of the field; None for null
+    type: str = "string"  #: type of its schema
+    logical: str | None = None  #: name of its schema, if that is a logical type
+    optional: bool = True  #: whether its schema allows null
+
+
+Added = EnvelopeField | Constant | Inserted
+
+
+@dataclass(frozen=True, slots=True)
+class KeepFields:
+    """An edit that leaves fields out or renames them (ReplaceField)."""
+
+    include: tuple[str, ...] = ()  #: names of the fields that stay; (): all
+    exclude: tuple[str, ...] = ()  #: names of the fields that are left out
+    renames: tuple[tuple[str, str], ...] = ()  #: pairs of a name and its new name
+    #: name of the class where settings are stored as JSON
+    kind: Literal["KeepFields"] = "KeepFields"
+
+
+@dataclass(frozen=True, slots=True)
+class MaskFields:
+    """An edit that replaces values by the empty value of their type, or by a text (MaskField)."""
+
+    fields: tuple[str, ...]  #: names of the fields
+    replacement: str = ""  #: text or number in place of values; "": the type's empty value
+    #: name of the class where settings are stored as JSON
+    kind: Literal["MaskFields"] = "MaskFields"
+
+
+@dataclass(frozen=True, slots=True)
+class CastFields:
+    """An edit that gives fields other types (Cast)."""
+
+    types: tuple[tuple[str, str], ...]  #: pairs of a field and its type; the field "" is the whole value
+    #: name of the class where settings are stored as JSON
+    kind: Literal["CastFields"] = "CastFields"
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertTimestamp:
+    """An edit that writes a time in another form (TimestampConverter)."""
+
+    field: str  #: name of the field; "": the whole value
+    target: str  #: string, unix, Date, Time or Timestamp
+    format: str = ""  #: pattern of SimpleDateFormat, for texts
+    precision: str = "milliseconds"  #: of numbers
+    #: name of the class where settings are stored as JSON
+    kind: Literal["ConvertTimestamp"] = "ConvertTimestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractField:
+    """An edit that puts one field in the place of the whole (ExtractField)."""
+
+    field: str  #: name of the field
+    #: name of the class where settings are stored as JSON
+    kind: Literal["ExtractField"] = "ExtractField"
+
+
+@dataclass(frozen=True, slots=True)
+class HoistField:
+    """An edit that puts the whole into one field of a new struct (HoistField)."""
+
+    field: str  #: name of the field
+    #: name of the class where settings are stored as JSON
+    kind: Literal["HoistField"] = "HoistField"
+
+
+@dataclass(frozen=True, slots=True)
+class FlattenFields:
+    """An edit that puts the fields of inner structs beside the others (Flatten)."""
+
+    delimiter: str = "."  #: between the names of the struct and of its field
+    #: name of the class where settings are stored as JSON
+    kind: Literal["FlattenFields"] = "FlattenFields"
+
+
+@dataclass(frozen=True, slots=True)
+class TakeFromValue:
+    """An edit that makes a key of fields of the value (ValueToKey)."""
+
+    fields: tuple[str, ...]  #: names of the fields
+    edits: tuple[object, ...] = ()  #: edits that the value has had before
+
+
+#: An edit of the fields of a key or of a value, in the order of transforms.
+Edit = (
+    EnvelopeField
+    | Constant
+    | Inserted
+    | KeepFields
+    | MaskFields
+    | CastFields
+    | ConvertTimestamp
+    | ExtractField
+    | HoistField
+    | FlattenFields
+    | TakeFromValue
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +169,14 @@ class Route:
 
     name: str  #: of the transform, for messages
     column: str  #: name of the column
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRoute:
+    """Conditions on columns that choose the topic of the row (ContentBasedRouter)."""
+
+    name: str  #: of the transform, for messages
+    choice: Choice  #: the topic; None: the topic of the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +230,12 @@ class RecordSpec:
     headers: tuple[Added, ...] = ()  #: added headers, in order
     own_headers: tuple[str, ...] = ()  #: names of the headers before any transform
     event: OutboxEvent | None = None  #: for outbox events only
-    route: Route | None = None  #: the column with the row's topic, for ExtractNewRecordState with route.by.field only
+    route: Route | CaseRoute | None = None  #: what in the row chooses its topic; None: all go to `topic`
+    conditions: tuple[Condition, ...] = ()  #: conditions on columns; rows for which one does not hold are dropped
+    edits: tuple[Edit, ...] = ()  #: edits of the value behind `fields`; of an envelope, fields that are added to it
+    key_edits: tuple[Edit, ...] = ()  #: edits of the key behind `key_fields`
+    value_version: int | None = None  #: version of the value's schema; None: as Debezium has it
+    key_version: int | None = None  #: version of the key's schema; None: as Debezium has it
 
     @property
     def is_tombstone(self) -> bool:
@@ -132,6 +251,12 @@ class RecordSpec:
         """
         image = "d" if self.op == "d" and (self.value is ValueShape.ROW or self.route is not None) else ""
         return replace(self, op=image, own_headers=())
+
+
+def edited(spec: RecordSpec, *, key: Edit | None = None, value: Edit | None = None) -> RecordSpec:
+    """Return the spec with another edit of its key, or of its value."""
+    keys = spec.key_edits if key is None else (*spec.key_edits, key)
+    return replace(spec, key_edits=keys, edits=spec.edits if value is None else (*spec.edits, value))
 
 
 def change_spec(

@@ -62,4 +62,4 @@ class ExtractNewRecordState:
 
     def _row(self, spec: RecordSpec, deleted: str) -> RecordSpec:
         marks: tuple[Added, ...] = (Constant(_DELETED, deleted),) if self.mode.startswith("rewrite") else ()
-        return replace(spec, value=ValueShape.ROW, fields=(*marks, *self.fields))
+        return replace(spec, value=ValueShape.ROW, fields=(*marks, *self.fields), edits=())

@@ -140,6 +140,23 @@ def _parcels(column: str, **options: str) -> dict[str, str]:
     }
 
 
+def _edited(*steps: tuple[str, str], unwrapped: bool = True, **options: str) -> dict[str, str]:
+    """Return the settings of Connect's transforms behind an ExtractNewRecordState that drops deletions.
+
+    `steps`: names and classes. `options`: of the transforms, with `__` for each dot.
+    """
+    kafka = "org.apache.kafka.connect.transforms."
+    unwrap = _unwrap(delete__tombstone__handling__mode="drop") if unwrapped else {}
+    names = [*(["unwrap"] if unwrapped else []), *(name for name, _ in steps)]
+    return {
+        **unwrap,
+        **{f"transforms.{name}.type": type_ if "." in type_ else kafka + type_ for name, type_ in steps},
+        **{f"transforms.{name}.replace.null.with.default": "false" for name in names},
+        **{f"transforms.{option.replace('__', '.')}": value for option, value in options.items()},
+        "transforms": ",".join(names),
+    }
+
+
 _PARCELS = (r"{database}_outbox\.parcels",)
 
 #: Converters that write bytes as they are, and other values as JSON without schemas.
@@ -266,6 +283,169 @@ CONFIGURATIONS = {
             ("odd-name é", "customers"),
         ),
         Configuration("schema-changes", {**SCHEMAS, "include.schema.changes": "true"}, topic="schema-changes"),
+        Configuration(
+            "fields-inserted",
+            {
+                **SCHEMAS,
+                **_edited(
+                    ("place", "InsertField$Value"),
+                    ("required", "InsertField$Value"),
+                    ("shop", "InsertField$Key"),
+                    ("origin", "InsertHeader"),
+                    ("number", "InsertHeader"),
+                    ("gone", "DropHeaders"),
+                    place__topic__field="at_topic",
+                    place__partition__field="at_partition",
+                    place__timestamp__field="at_time",
+                    place__static__field="place",
+                    place__static__value='north "é"',
+                    required__static__field="kind!",
+                    required__static__value="k",
+                    shop__static__field="shop",
+                    shop__static__value="s1",
+                    origin__header="origin",
+                    origin__value__literal="mysql",
+                    number__header="number",
+                    number__value__literal="0042",
+                    gone__headers="number,other",
+                ),
+            },
+            _PEOPLE,
+        ),
+        Configuration(
+            "fields-of-envelopes",
+            {
+                **SCHEMAS,
+                **_edited(
+                    ("place", "InsertField$Value"),
+                    ("named", "SetSchemaMetadata$Value"),
+                    ("origin", "InsertHeader"),
+                    unwrapped=False,
+                    place__topic__field="at_topic",
+                    place__static__field="place",
+                    place__static__value="north",
+                    named__schema__name="com.example.Change",
+                    named__schema__version="7",
+                    origin__header="origin",
+                    origin__value__literal="mysql",
+                ),
+            },
+            _PEOPLE,
+        ),
+        Configuration(
+            "fields-edited",
+            {
+                **SCHEMAS,
+                **_edited(
+                    ("fewer", "ReplaceField$Value"),
+                    ("hidden", "MaskField$Value"),
+                    ("starred", "MaskField$Value"),
+                    ("cast", "Cast$Value"),
+                    ("named", "SetSchemaMetadata$Value"),
+                    fewer__exclude="notes,b",
+                    fewer__renames="name:title,email:mail",
+                    hidden__fields="mail,customer,t,r",
+                    starred__fields="note,title",
+                    starred__replacement="****",
+                    cast__spec="id:string,i:int64,s:float64,d:string,f:int32,o:boolean,flag:int8",
+                    named__schema__name="com.example.Row",
+                    named__schema__version="3",
+                ),
+            },
+            (*_PEOPLE, "integers", "floats"),
+        ),
+        Configuration(
+            "keys-from-values",
+            {
+                **SCHEMAS,
+                **_edited(
+                    ("keyed", "ValueToKey"),
+                    ("plain", "ExtractField$Key"),
+                    keyed__fields="email",
+                    keyed__predicate="people",
+                    plain__field="email",
+                    plain__predicate="people",
+                ),
+                "predicates": "people",
+                "predicates.people.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+                "predicates.people.pattern": r".*\.customers",
+                "tombstones.on.delete": "false",
+            },
+            ("customers",),
+        ),
+        Configuration(
+            "keys-of-columns",
+            {
+                **_edited(
+                    ("keyed", "ValueToKey"),
+                    ("named", "SetSchemaMetadata$Key"),
+                    keyed__fields="customer,id",
+                    keyed__predicate="orders",
+                    named__predicate="orders",
+                    named__schema__name="com.example.Key",
+                ),
+                "tombstones.on.delete": "false",
+                "predicates": "orders",
+                "predicates.orders.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+                "predicates.orders.pattern": r".*\.orders",
+            },
+            ("orders",),
+        ),
+        Configuration(
+            "hoisted",
+            {
+                **SCHEMAS,
+                **_edited(
+                    ("row", "HoistField$Value"),
+                    ("flat", "Flatten$Value"),
+                    ("key", "HoistField$Key"),
+                    row__field="row",
+                    flat__delimiter="_",
+                    key__field="key",
+                ),
+            },
+            (*_PEOPLE, "shapes"),
+        ),
+        Configuration(
+            "times-converted",
+            {
+                **SCHEMAS,
+                **_edited(
+                    ("text", "TimestampConverter$Value"),
+                    ("unix", "TimestampConverter$Value"),
+                    ("day", "TimestampConverter$Value"),
+                    ("moment", "TimestampConverter$Value"),
+                    text__field="t",
+                    text__target__type="string",
+                    text__format="yyyy-MM-dd'T'HH:mm:ss.SSS",
+                    unix__field="t6",
+                    unix__target__type="unix",
+                    unix__unix__precision="microseconds",
+                    day__field="t1",
+                    day__target__type="Date",
+                    moment__field="t2",
+                    moment__target__type="Timestamp",
+                ),
+            },
+            ("datetimes",),
+        ),
+        Configuration(
+            "headers-moved",
+            {
+                **SCHEMAS,
+                **_edited(
+                    ("more", "InsertHeader"),
+                    ("moved", "io.debezium.transforms.HeaderToValue"),
+                    more__header="origin",
+                    more__value__literal="mysql",
+                    moved__headers="__op,origin",
+                    moved__fields="operation,origin",
+                    moved__operation="move",
+                    unwrap__add__headers="op,table",
+                ),
+            },
+            _PEOPLE,
+        ),
         Configuration(
             "schema-changes-of-others",
             {

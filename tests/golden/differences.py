@@ -339,6 +339,26 @@ DIFFERENCES: tuple[Allowed, ...] = (
         configuration="avro|source-types-avro|unwrap-avro-rewrite",
         when=lambda theirs, ours: isinstance(theirs, str) and isinstance(ours, str) and _same_number(theirs, ours),
     ),
+    # Transforms of fields
+    Allowed(
+        "HoistField gives a record without a key a key that is a map of null; no key stays no key here.",
+        "key",
+        topic=r"golden\.no_key",
+        configuration="hoisted",
+        when=lambda theirs, ours: ours is None,
+    ),
+    Allowed(
+        "HoistField, Flatten and HeaderToValue write the DEFAULT in place of a NULL; a NULL stays NULL here.",
+        r"value\.(row_)?balance",
+        configuration="hoisted|headers-moved",
+        when=lambda theirs, ours: ours is None,
+    ),
+    Allowed(
+        "Java's format has Julian dates before 1582; ours are Gregorian, as MySQL's are.",
+        r"value\.t",
+        configuration="times-converted",
+        when=lambda theirs, ours: str(theirs) < "1582-10-15",
+    ),
     # The topic of schema changes
     Allowed(
         "A Debezium that starts tells of all tables being dropped first, of the database, and of the server's character"

@@ -12,6 +12,7 @@ from incsnap.config.load import Loaded, explain, from_properties
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.transforms.chain import Step
+from incsnap.transforms.conditions import Not, OneOf
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
 from incsnap.transforms.record_spec import EnvelopeField, Route
@@ -23,6 +24,7 @@ _UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
 _REGEX = "org.apache.kafka.connect.transforms.RegexRouter"
 _LOGICAL = "io.debezium.transforms.ByLogicalTableRouter"
 _FILTER = "io.debezium.transforms.Filter"
+_KAFKA = "org.apache.kafka.connect.transforms."
 _PREDICATES = "org.apache.kafka.connect.transforms.predicates."
 
 
@@ -107,7 +109,7 @@ def test_a_filter_that_would_also_see_schema_changes_is_refused() -> None:
 
 def test_a_filter_is_read_by_the_operations_it_keeps() -> None:
     read = loaded(_FILTER, language="jsr223.groovy", condition="value.op != 'd'", topic__regex="p\\..*")
-    assert read.settings.transforms == (Step(Filter("t", ("c", "r", "t", "u"), "p\\..*")),)
+    assert read.settings.transforms == (Step(Filter("t", Not(OneOf(("op",), ("d",))), "p\\..*")),)
 
 
 def test_workers_get_the_same_transforms() -> None:
@@ -144,9 +146,68 @@ def test_workers_get_the_same_transforms() -> None:
     assert hash(again.transforms) == hash(settings.transforms)
 
 
+def test_workers_get_the_same_edits_conditions_and_choices() -> None:
+    connect = "org.apache.kafka.connect.transforms."
+    steps = {
+        "unwrap": {"type": _UNWRAP},
+        "a": {"type": f"{connect}InsertField$Value", "static.field": "f!", "static.value": "x", "topic.field": "t"},
+        "b": {"type": f"{connect}ReplaceField$Value", "exclude": "x", "renames": "a:b"},
+        "c": {"type": f"{connect}MaskField$Value", "fields": "m"},
+        "d": {"type": f"{connect}Cast$Value", "spec": "i:string"},
+        "e": {"type": f"{connect}TimestampConverter$Value", "field": "d", "target.type": "Date"},
+        "g": {"type": f"{connect}HoistField$Key", "field": "k"},
+        "h": {"type": f"{connect}ExtractField$Key", "field": "k"},
+        "i": {"type": f"{connect}Flatten$Value"},
+        "j": {"type": f"{connect}ValueToKey", "fields": "a,b"},
+        "k": {"type": f"{connect}SetSchemaMetadata$Value", "schema.name": "n", "schema.version": "3"},
+        "l": {"type": f"{connect}InsertHeader", "header": "h", "value.literal": "007"},
+        "m": {"type": f"{connect}DropHeaders", "headers": "h"},
+        "n": {"type": "io.debezium.transforms.HeaderToValue", "headers": "h", "fields": "f", "operation": "move"},
+        "o": {
+            "type": _FILTER,
+            "language": "jsr223.groovy",
+            "condition": "value.a == 1 && (value.b < 2.5 || !(value.c in ['x', null]))",
+            "topic.regex": "x",
+        },
+        "p": {
+            "type": "io.debezium.transforms.ContentBasedRouter",
+            "language": "jsr223.groovy",
+            "topic.expression": "value.a == 1 || true ? 'x' : null",
+            "topic.regex": "x",
+        },
+    }
+    properties = {f"transforms.{name}.{option}": text for name, each in steps.items() for option, text in each.items()}
+    settings = from_properties({**QUIET, "transforms": ",".join(steps), **properties}, {}).settings
+    assert len(settings.transforms) == len(steps)
+    again = Settings.from_json(settings.to_json())
+    assert again.transforms == settings.transforms
+    assert hash(again.transforms) == hash(settings.transforms)
+
+
 @pytest.mark.parametrize(
     ("type_", "options", "message"),
     [
+        (f"{_KAFKA}InsertField$Value", {"offset.field": "o"}, "a record has no offset before it is sent"),
+        (f"{_KAFKA}InsertField$Value", {"static.field": "o"}, "set both or none"),
+        (f"{_KAFKA}InsertField$Value", {}, "no field to insert is named"),
+        (f"{_KAFKA}InsertField$Value", {"partition.field": "p!"}, "Remove the !"),
+        (f"{_KAFKA}ReplaceField$Value", {"renames": "a"}, "a list of old:new"),
+        (f"{_KAFKA}Cast$Value", {"spec": "a:date"}, "a list of field:type with types"),
+        (f"{_KAFKA}TimestampConverter$Value", {"target.type": "string"}, "format: needed"),
+        (f"{_KAFKA}TimestampConverter$Value", {"target.type": "string", "format": "MMM"}, "of the letters"),
+        (f"{_KAFKA}TimestampConverter$Value", {"target.type": "date"}, "one of: string, unix, Date"),
+        (f"{_KAFKA}DropHeaders", {"headers": "__debezium.oldkey"}, "always stay"),
+        (f"{_KAFKA}ValueToKey", {}, "the names of the fields"),
+        (
+            "io.debezium.transforms.HeaderToValue",
+            {"headers": "a,b", "fields": "c", "operation": "copy"},
+            "as many names as",
+        ),
+        (
+            "io.debezium.transforms.ContentBasedRouter",
+            {"language": "jsr223.groovy", "topic.expression": "value.after.a + 'x'"},
+            "asks for more than operations and columns.*incsnap.ignore=transforms.t",
+        ),
         ("", {}, "transforms.t.type: missing"),
         ("com.acme.Mine", {}, "com.acme.Mine is not supported.*incsnap.ignore=transforms.t\\. "),
         ("Filter", {}, "two classes"),
@@ -173,7 +234,7 @@ def test_workers_get_the_same_transforms() -> None:
         (
             _FILTER,
             {"language": "jsr223.groovy", "condition": "value.after.id > 1"},
-            "asks for more than the operation.*incsnap.ignore=transforms.t",
+            "transforms.t.condition asks for value.op or columns",
         ),
         (
             _FILTER,

@@ -24,9 +24,12 @@ from incsnap.tables import Column, TableId, TableShape
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import BucketBatch, ChangeBlock, Delivery
 from incsnap.transforms.chain import Chain, Step
+from incsnap.transforms.conditions import GROOVY, OneOf, choice_of, condition_of
+from incsnap.transforms.content_router import ContentBasedRouter
+from incsnap.transforms.edits import EditFields, ValueToKey
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone
-from incsnap.transforms.record_spec import Constant, EnvelopeField
+from incsnap.transforms.record_spec import Constant, EnvelopeField, ExtractField
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import ExtractNewRecordState
 
@@ -143,23 +146,31 @@ def test_a_logical_table_puts_the_physical_one_into_the_key() -> None:
 
 
 DROPPING = {
-    "a filter": (Filter("f", ("c", "r"), keeps_empty=False),),
+    "a filter": (Filter("f", OneOf(("op",), ("c", "r")), keeps_empty=False),),
     "unwrap, mode drop": (ExtractNewRecordState("drop"),),
-    "all but rows that are read": (Filter("f", ("r",), keeps_empty=False),),
+    "all but rows that are read": (Filter("f", OneOf(("op",), ("r",)), keeps_empty=False),),
     "records of a moved key": (Step(Drop(), HasHeaderKey("__debezium.newkey")),),
     "tombstones go elsewhere": (Step(RegexRouter(".*", "gone"), RecordIsTombstone()),),
     "moved keys go elsewhere": (Step(RegexRouter(".*", "gone"), HasHeaderKey("__debezium.newkey")),),
     "tombstones have another key": (Step(ByLogicalTableRouter(".*", "all"), RecordIsTombstone()),),
     "only moved rows have another key": (Step(ByLogicalTableRouter(".*", "all"), HasHeaderKey("__debezium.oldkey")),),
     "a logical table, unwrapped": (ByLogicalTableRouter(".*", "all"), ExtractNewRecordState()),
+    "keys of values": (ExtractNewRecordState(), ValueToKey("k", ("v",)), EditFields("x", "Key", ExtractField("v"))),
+    "a filter by columns": (Filter("f", condition_of("value.after.v == 'b' || value.before.v == 'nothing'", GROOVY)),),
+    "a filter of rows by columns": (ExtractNewRecordState(), Filter("f", condition_of("value.v != 'a'", GROOVY))),
+    "topics by columns": (
+        ContentBasedRouter("r", choice_of("value.after.v == 'b' ? 'all' : (value.op == 'd' ? 'gone' : null)", GROOVY)),
+        ExtractNewRecordState(),
+        ValueToKey("k", ("v",)),
+    ),
     "nothing": (),
 }
 
 
-@pytest.mark.parametrize("transforms", DROPPING.values(), ids=list(DROPPING))
-def test_a_change_overtakes_a_windows_row_whatever_a_transform_does(transforms: tuple[Any, ...]) -> None:
+@pytest.mark.parametrize("name", DROPPING)
+def test_a_change_overtakes_a_windows_row_whatever_a_transform_does(name: str) -> None:
     """A row that a SELECT has read and an event of it meet in one bucket, under one identity."""
-    format_ = made(*transforms)
+    format_ = made(*DROPPING[name])
     overtaken: dict[int, set[bytes]] = {}
     for of_topic in changes(format_):
         owners = bucket_of(format_.topic, of_topic.bucket_partition, BUCKETS)
@@ -168,20 +179,75 @@ def test_a_change_overtakes_a_windows_row_whatever_a_transform_does(transforms: 
             overtaken.setdefault(owner, set()).update(overtaken_by(of_bucket).to_pylist())
     read = rows(format_, [(1, "a"), (9, "b"), (5, "x"), (77, "untouched")])
     for bucket, records in read.items():
-        ids = [json.loads(key)["id"] for key in records.column("key").to_pylist()]
+        ids = [_row(value)["id"] for value in records.column("value").to_pylist()]
         met = [identity in overtaken.get(bucket, ()) for identity in overtaken_by(records).to_pylist()]
         assert met == [id_ != 77 for id_ in ids]
-    assert sum(map(len, read.values())) == 4
+    assert sum(map(len, read.values())) == {"a filter by columns": 1, "a filter of rows by columns": 3}.get(name, 4)
+
+
+def _row(value: bytes) -> Any:
+    """The row that the value of a read row shows."""
+    decoded = json.loads(value)
+    return decoded.get("after", decoded)
+
+
+def test_a_filter_by_columns_sends_the_rows_that_it_is_true_of() -> None:
+    (of_topic,) = changes(made(Filter("f", condition_of("value.after.v == 'b' || value.before.id == 5", GROOVY))))
+    assert [(key["id"], value and value["op"]) for key, value in lines(of_topic)] == [
+        (1, "u"),
+        (1, None),
+        (9, "c"),
+        (5, "d"),
+        (5, None),
+    ]
+
+
+def test_a_router_by_columns_names_the_topic_of_each_record() -> None:
+    choice = choice_of("value.before.id == 1 ? 'ones' : value.after.v == 'b' ? 'bees' : null", GROOVY)
+    (of_topic, *more) = changes(made(ContentBasedRouter("r", choice)))
+    sent = [(each["topic"], each["key"]) for of in (of_topic, *more) for each in of.records.to_pylist()]
+    assert sorted(sent) == sorted(
+        [
+            (TOPIC, b'{"id":1}'),  # c: nothing before, and v is a
+            ("ones", b'{"id":1}'),  # u
+            ("ones", b'{"id":1}'),  # d of the moved key
+            (TOPIC, b'{"id":1}'),  # its tombstone
+            ("bees", b'{"id":9}'),  # c of the moved key
+            (TOPIC, b'{"id":5}'),  # d
+            (TOPIC, b'{"id":5}'),  # its tombstone
+        ]
+    )
+
+
+def test_a_key_of_the_value_is_also_that_of_deletions_and_tombstones() -> None:
+    steps = (ExtractNewRecordState("delete-to-tombstone"), ValueToKey("k", ("v", "id")))
+    (of_topic,) = changes(made(*steps))
+    assert lines(of_topic) == [
+        ({"v": "a", "id": 1}, {"id": 1, "v": "a"}),
+        ({"v": "b", "id": 1}, {"id": 1, "v": "b"}),
+        ({"v": "b", "id": 1}, None),
+        ({"v": "b", "id": 9}, {"id": 9, "v": "b"}),
+        ({"v": "x", "id": 5}, None),
+    ]
+
+
+def test_a_field_that_the_value_does_not_have_is_named_with_those_that_it_has() -> None:
+    with pytest.raises(ConfigError, match=r"asks for w, which records of d\.t do not have; they have id, v"):
+        made(ExtractNewRecordState(), ValueToKey("k", ("w",)))
+    with pytest.raises(ConfigError, match="asks for the column w, which is none of the columns"):
+        made(Filter("f", condition_of("value.after.w == 1", GROOVY)))
+    with pytest.raises(ConfigError, match="are envelopes with before and after"):
+        made(ValueToKey("k", ("v",)))
 
 
 def test_a_window_has_no_dropped_rows() -> None:
-    assert rows(made(Filter("f", ("c",))), [(1, "a")]) == {}
+    assert rows(made(Filter("f", OneOf(("op",), ("c",)))), [(1, "a")]) == {}
     assert topics(TOPIC, chain(Drop()), "none") == ()
     assert rows(made(Drop()), [(1, "a")]) == {}
 
 
 def test_dropped_records_are_neither_sent_nor_counted() -> None:
-    (of_topic,) = changes(made(Filter("f", ("c",), keeps_empty=False)))
+    (of_topic,) = changes(made(Filter("f", OneOf(("op",), ("c",)), keeps_empty=False)))
     block = pa.py_buffer(blocks.encode(of_topic.records))
     delivery = Delivery(
         BucketBatch(1, "d", 0, [ChangeBlock(blocks.EVENTS, TOPIC, "d.t", block)]), WindowBuffers("/nowhere")

@@ -1,10 +1,33 @@
-"""Conditions of Filter that ask for the operation alone."""
+"""Conditions of Filter and of ContentBasedRouter: on the operation, and on columns."""
 
 from __future__ import annotations
 
 import pytest
 
-from incsnap.transforms.conditions import GROOVY, JAVASCRIPT, NotUnderstoodError, operations
+from incsnap.transforms.conditions import (
+    GROOVY,
+    JAVASCRIPT,
+    All,
+    AnyOf,
+    Choice,
+    Condition,
+    Not,
+    NotUnderstoodError,
+    OneOf,
+    Ordered,
+    Truth,
+    choice_of,
+    condition_of,
+    of_operation,
+)
+
+
+def operations(condition: str, language: str) -> tuple[str, ...]:
+    """The operations for which a condition on the operation alone holds."""
+    parsed = condition_of(condition, language)
+    truths = {op: of_operation(parsed, op, is_row=False) for op in "cdrtu"}
+    assert all(isinstance(each, Truth) for each in truths.values())
+    return tuple(op for op, truth in truths.items() if truth == Truth(True))
 
 
 @pytest.mark.parametrize(
@@ -59,8 +82,10 @@ def test_a_negation_needs_brackets_or_a_truth_value(condition: str, meant: str) 
         ("value.op === 'c'", GROOVY),
         ("value.op in ['c']", JAVASCRIPT),
         ("['c'].contains(value.op)", JAVASCRIPT),
-        ("value.after.id > 5", GROOVY),
-        ("value.op == 'c' && value.after.name == 'x'", GROOVY),
+        ("value.op > 'c'", GROOVY),
+        ("value.after.id > null", GROOVY),
+        ("value.source.table == 'x'", GROOVY),
+        ("value.after.id + 1 == 2", GROOVY),
         ("value.op == 'c' 'd'", GROOVY),
         ("value.op == ", GROOVY),
         ('value.op == "$x"', GROOVY),
@@ -69,10 +94,63 @@ def test_a_negation_needs_brackets_or_a_truth_value(condition: str, meant: str) 
         ("value.op == value.op", GROOVY),
         ("value.op in []", GROOVY),
         ("topic == 'c'", GROOVY),
-        ("value.ops == 'c'", GROOVY),
         ("", GROOVY),
     ],
 )
 def test_conditions_beyond_the_language_are_refused(condition: str, language: str) -> None:
     with pytest.raises(NotUnderstoodError):
-        operations(condition, language)
+        condition_of(condition, language)
+
+
+_NEW = OneOf(("after", "status"), ("new",))
+
+
+@pytest.mark.parametrize(
+    ("condition", "op", "left"),
+    [
+        ("value.after.status == 'new'", "c", _NEW),
+        ("value.after?.status == 'new'", "c", _NEW),
+        ("value.after.get('status') == 'new'", "c", _NEW),
+        ("value.after.status == 'new'", "d", Truth(False)),
+        ("value.before.status == 'new'", "r", Truth(False)),
+        ("value.after.status != 'new'", "d", Truth(True)),
+        ("value.after.status == null", "d", Truth(True)),
+        ("value.after == null", "d", Truth(True)),
+        ("value.after == null", "c", Truth(False)),
+        ("value.op == 'd' || value.after.status == 'new'", "d", Truth(True)),
+        ("value.op == 'd' || value.after.status == 'new'", "u", _NEW),
+        ("value.op == 'u' && value.after.status == 'new'", "c", Truth(False)),
+        ("!(value.after.status == 'new')", "u", Not(_NEW)),
+        ("value.after.id > 5 && 7 >= value.before.id", "u",
+         All((Ordered(("after", "id"), ">", 5), Ordered(("before", "id"), "<=", 7)))),
+        ("value.after.status in ['new', 'old']", "u", OneOf(("after", "status"), ("new", "old"))),
+        ("value.after.ok == true || value.after.id == 1.5", "u",
+         AnyOf((OneOf(("after", "ok"), (True,)), OneOf(("after", "id"), (1.5,))))),
+    ],
+)  # fmt: skip
+def test_a_condition_on_columns_is_left_for_the_rows(condition: str, op: str, left: Condition) -> None:
+    assert of_operation(condition_of(condition, GROOVY), op, is_row=False) == left
+
+
+def test_columns_of_a_row_are_those_that_the_value_shows() -> None:
+    condition = condition_of("value.status == 'new'", GROOVY)
+    assert of_operation(condition, "u", is_row=True) == _NEW
+    assert of_operation(condition, "d", is_row=True) == OneOf(("before", "status"), ("new",))
+    with pytest.raises(NotUnderstoodError, match=r"write value\.after\.status"):
+        of_operation(condition, "u", is_row=False)
+
+
+@pytest.mark.parametrize(
+    ("expression", "choice"),
+    [
+        ("'all'", "all"),
+        ("null", None),
+        ("value.after.status == 'new' ? 'news' : null", Choice(OneOf(("after", "status"), ("new",)), "news", None)),
+        ("(value.op == 'd') ? 'gone' : (value.op == 'c' ? 'new' : 'other')",
+         Choice(OneOf(("op",), ("d",)), "gone", Choice(OneOf(("op",), ("c",)), "new", "other"))),
+        ("value.op == 'd' ? 'gone' : value.op == 'c' ? 'new' : 'other';",
+         Choice(OneOf(("op",), ("d",)), "gone", Choice(OneOf(("op",), ("c",)), "new", "other"))),
+    ],
+)  # fmt: skip
+def test_an_expression_chooses_a_topic(expression: str, choice: Choice | str | None) -> None:
+    assert choice_of(expression, GROOVY) == choice
