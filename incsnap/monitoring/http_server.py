@@ -16,8 +16,10 @@ from __future__ import annotations
 import hmac
 import json
 import logging
+import socket
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -53,6 +55,10 @@ _HEADERS = {
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 #: Seconds for one request. A client that sends nothing holds its thread no longer than this.
 _SECONDS = 10.0
+#: Most connections at a time, each with a thread. A browser with the page open needs one, Prometheus another.
+_MOST_CONNECTIONS = 32
+#: Bytes of a refused body that are read and dropped, and most seconds for that.
+_DISCARDED, _DISCARD_SECONDS = 1 << 16, 0.5
 #: Most bytes of a signal.
 _MOST = 1 << 20
 _SIGNALS = frozenset({"execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "incsnap-throttle"})
@@ -103,16 +109,34 @@ class StatusServer:
 
 class _StatusHttpServer(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = _MOST_CONNECTIONS
     # Do not wait for open requests when the job ends.
     block_on_close = False
 
     def __init__(self, address: tuple[str, int], handler: type[_Handler], pages: StatusServer) -> None:
         self.pages = pages
         if ":" in address[0]:
-            import socket
-
             self.address_family = socket.AF_INET6
+        self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread. Close the connection at once if `_MOST_CONNECTIONS` others are open."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer one request, and give its place to another connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log at debug level: a client that hangs up is no error of the job."""
@@ -160,19 +184,30 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not self._is_for_us():
             return
-        if not length.isdecimal() or int(length) > _MOST:
-            self._tell(HTTPStatus.BAD_REQUEST, {"problem": "a signal must be a JSON object of at most 1 MB"})
-            return
-        body = self.rfile.read(int(length))
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        # The body is read last: only a client with the token may send one.
         if self.path != "/signal":
             self._tell(HTTPStatus.NOT_FOUND, {"problem": f"{self.path[:80]} does not exist"})
         elif not pages.token:
             self._tell(HTTPStatus.FORBIDDEN, {"problem": "set incsnap.page.token to send signals from the page"})
+        elif not token:
+            self._tell(HTTPStatus.FORBIDDEN, {"problem": "token missing"})
         elif not hmac.compare_digest(token.encode(), pages.token.encode()):
             self._tell(HTTPStatus.FORBIDDEN, {"problem": "wrong token"})
+        elif not length.isdecimal() or int(length) > _MOST:
+            self._tell(HTTPStatus.BAD_REQUEST, {"problem": "a signal must be a JSON object of at most 1 MB"})
         else:
-            self._signal(body)
+            self._signal(self.rfile.read(int(length)))
+            return
+        self._discard()
+
+    def _discard(self) -> None:
+        """Read and drop a little of a refused body. The client would lose the answer if the socket closed before."""
+        with suppress(OSError):
+            self.wfile.flush()
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(_DISCARD_SECONDS)
+            self.connection.recv(_DISCARDED)
 
     def _signal(self, body: bytes) -> None:
         """Send the signal in `body` and answer 202 with its id, 400 for a wrong signal, or 502 if the channel fails."""

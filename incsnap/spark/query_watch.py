@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.location import is_local
 from incsnap.checkpoint.progress import read_progress
+from incsnap.checkpoint.spare_status import SparedStatus, Store
 from incsnap.checkpoint.status_file import SharedStatus
 from incsnap.config.explained import Explained
 from incsnap.config.settings import Settings
@@ -89,7 +90,9 @@ def begin_watch(settings: Settings, root: str, explained: Sequence[Explained], s
     """
     every = 1.0 if is_local(settings.checkpoint_location) else _FAR_SECONDS
     group = settings.monitoring.status_group
-    store = SharedStatus(settings.checkpoint_location, root, group) if group else Files(root)
+    store: Store = SharedStatus(settings.checkpoint_location, root, group) if group else Files(root)
+    if is_local(settings.checkpoint_location):
+        store = SparedStatus(store, root)
     addresses = {MYSQL: settings.mysql.address, KAFKA: settings.kafka.bootstrap_servers}
     outages = Outages(addresses, partial(_why_mysql_is_away, settings))
     stack.callback(outages.close)

@@ -13,6 +13,7 @@ from types import FrameType
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -27,6 +28,7 @@ from incsnap.monitoring.job_status import failure_of
 from incsnap.monitoring.outages import Outages
 from incsnap.monitoring.status import RETRYING, STARTING, STOPPING
 from incsnap.spark.error_text import error_from_text
+from incsnap.spark.full_disk import disk_full
 from incsnap.spark.job import Run, begin, stop
 from incsnap.spark.launch.startup import Launch
 from incsnap.spark.prefix_start import PrefixStart
@@ -159,14 +161,22 @@ def _supervise(
             if query.isActive:
                 watch.enter(STOPPING)
                 stop(query, settings)
-            error = _failure(query)
+            error = _failure(query, settings)
             if error is None:
                 log.info("Stopped")
                 return
         except IncsnapError as failure:
             error = failure
         except (Py4JError, ConnectionError) as failure:
-            raise SparkDied(f"Spark's JVM does not answer any more: {shorten(failure)}") from None
+            full = disk_full(str(failure), settings.checkpoint_location)
+            if full is None:
+                raise SparkDied(f"Spark's JVM does not answer any more: {shorten(failure)}") from None
+            error = full
+        except (OSError, PySparkException) as failure:
+            full = disk_full(str(failure), settings.checkpoint_location)
+            if full is None:
+                raise
+            error = full
         if stopping.is_set() and error.resumable:
             log.warning("Stopped. The running batch failed, so the next start repeats it: %s", error.message)
             return
@@ -186,14 +196,15 @@ def _supervise(
         delay = min(delay * 2, retries.max_delay_ms / 1000)
 
 
-def _failure(query: StreamingQuery) -> IncsnapError | None:
+def _failure(query: StreamingQuery, settings: Settings) -> IncsnapError | None:
     """Return why the query ended by itself; None if it did not fail. Spark gives only a text."""
     failure = query.exception()
     if failure is None:
         return None
-    return error_from_text(str(failure)) or IncsnapError(
-        f"The query failed: {_cause(str(failure))}", "Read the log above, and start again. The offset is kept."
-    )
+    text = str(failure)
+    if (error := error_from_text(text) or disk_full(text, settings.checkpoint_location)) is not None:
+        return error
+    return IncsnapError(f"The query failed: {_cause(text)}", "Read the log above, and start again. The offset is kept.")
 
 
 def _cause(text: str) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +23,7 @@ from incsnap.monitoring.job_status import Point
 from incsnap.monitoring.liveness import STALLED_MS
 from incsnap.monitoring.status import FAILED, RETRYING, STARTING, JobStatus, load
 from tests.support.job_statuses import BINLOG, now_ms, running
+from tests.support.waiting import wait_until
 
 TOKEN = "a-token-of-some-length"
 
@@ -228,12 +232,50 @@ def test_a_signal_is_sent_with_the_token(address: tuple[str, int], job: Job) -> 
     assert job.sent == [("execute-snapshot", data)]
 
 
-@pytest.mark.parametrize("given", ["", "Bearer ", "Bearer another-token-as-long", f"Bearer {TOKEN}x", "Bearer ä"])
-def test_no_signal_is_sent_with_another_token(given: str, address: tuple[str, int], job: Job) -> None:
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("", "token missing"),
+        ("Bearer ", "token missing"),
+        ("Bearer another-token-as-long", "wrong token"),
+        (f"Bearer {TOKEN}x", "wrong token"),
+        ("Bearer ä", "wrong token"),
+    ],
+)
+def test_no_signal_is_sent_with_another_token(given: str, problem: str, address: tuple[str, int], job: Job) -> None:
     code, answer = signal(address, {"type": "pause-snapshot"}, Authorization=given.encode().decode("latin-1"))
 
-    assert (code, answer["problem"]) == (403, "wrong token")
+    assert (code, answer["problem"]) == (403, problem)
     assert job.sent == []
+
+
+def test_a_body_is_not_awaited_from_a_client_without_the_token(address: tuple[str, int]) -> None:
+    with socket.create_connection(address, timeout=5) as client:
+        client.sendall(b"POST /signal HTTP/1.0\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
+        answer = client.recv(10_000)
+
+    assert answer.startswith(b"HTTP/1.0 403")
+
+
+def test_connections_are_bounded(address: tuple[str, int]) -> None:
+    with ExitStack() as stack:
+        clients = [stack.enter_context(socket.create_connection(address, timeout=2)) for _ in range(40)]
+        # A connection over the bound is closed; the others wait for a request.
+        closed = 0
+        for client in clients:
+            client.settimeout(0.1)
+            with suppress(TimeoutError):
+                closed += client.recv(1) == b""
+        assert closed == 8
+        assert sum(thread.name.startswith("Thread-") for thread in threading.enumerate()) <= 40
+
+    def answers() -> bool:
+        try:
+            return asked(address, "/health")[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    wait_until(answers)
 
 
 def test_without_a_token_in_the_settings_there_are_no_signals(job: Job) -> None:
@@ -267,7 +309,8 @@ def test_a_signal_that_cannot_be_sent_says_why(
 
 @pytest.mark.parametrize("length", ["-1", "x", str(2 << 20)])
 def test_a_body_of_no_sensible_length_is_not_read(length: str, address: tuple[str, int]) -> None:
-    assert asked(address, "/signal", "POST", None, Content_Length=length)[0] == 400
+    headers = {"Content_Length": length, "Authorization": f"Bearer {TOKEN}"}
+    assert asked(address, "/signal", "POST", None, **headers)[0] == 400
 
 
 def test_a_port_in_use_is_an_error_that_names_it(address: tuple[str, int], job: Job) -> None:
