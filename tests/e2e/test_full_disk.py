@@ -31,12 +31,15 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=16m", "incsnap-test", str(folder)], check=False, capture_output=True
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "incsnap-test", str(folder)],
+        check=False,
+        capture_output=True,
+        timeout=30,
     )
     if mounted.returncode:
         pytest.skip(f"this machine does not mount a tmpfs: {mounted.stderr.decode()}")
     yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    subprocess.run(["umount", "-l", str(folder)], check=True, timeout=30)
 
 
 def test_a_full_disk_is_told_in_one_sentence_and_the_job_goes_on_afterwards(

@@ -251,6 +251,7 @@ def test_no_signal_is_sent_with_another_token(given: str, problem: str, address:
 
 def test_a_body_is_not_awaited_from_a_client_without_the_token(address: tuple[str, int]) -> None:
     with socket.create_connection(address, timeout=5) as client:
+        client.settimeout(5)
         client.sendall(b"POST /signal HTTP/1.0\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
         answer = client.recv(10_000)
 
