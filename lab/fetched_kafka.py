@@ -5,11 +5,13 @@ It is one KRaft node: broker and controller.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -49,21 +51,52 @@ def fetched_kafka(settings_of_ports: SettingsOfPorts | None = None, *, lasting: 
 
 @contextlib.contextmanager
 def breakable_kafka(
-    settings_of_ports: SettingsOfPorts | None = None, *, lasting: bool = False
+    settings_of_ports: SettingsOfPorts | None = None, *, lasting: bool = False, node: int = 1
 ) -> Iterator[tuple[str, Breakable]]:
-    """Run a broker as `fetched_kafka` does. Yield its `host:port`, and a `Breakable` to kill, restart or suspend it."""
+    """Run a broker as `fetched_kafka` does. Yield its `host:port`, and a `Breakable` to kill, restart or suspend it.
+
+    `node` is the number of the broker in its cluster.
+    """
     installed = cache.entry(f"kafka-{VERSION}", _build)
     with on_free_ports(
-        lambda folder: _server(installed, folder, settings_of_ports, () if lasting else _QUICK)
+        lambda folder: _server(installed, folder, settings_of_ports, () if lasting else _QUICK, node)
     ) as server:
         yield server
 
 
 @contextlib.contextmanager
+def three_brokers() -> Iterator[tuple[str, list[Breakable]]]:
+    """Run a cluster of three brokers until the block ends; the first one is also its controller.
+
+    Yield their addresses, as `bootstrap.servers` has them, and a `Breakable` for each.
+    """
+    controllers: list[int] = []
+
+    def first(_broker: int, controller: int) -> str:
+        controllers[:] = [controller]
+        return ""
+
+    def another(number: int) -> SettingsOfPorts:
+        return lambda broker, _controller: (
+            f"process.roles=broker\nnode.id={number}\nlisteners=PLAINTEXT://127.0.0.1:{broker}\n"
+            f"controller.quorum.voters=1@127.0.0.1:{controllers[0]}\n"
+        )
+
+    with contextlib.ExitStack() as stack:
+        brokers = [stack.enter_context(breakable_kafka(first))]
+        brokers += [stack.enter_context(breakable_kafka(another(node), node=node)) for node in (2, 3)]
+        yield ",".join(address for address, _ in brokers), [each for _, each in brokers]
+
+
+@contextlib.contextmanager
 def _server(
-    installed: Path, folder: Path, settings_of_ports: SettingsOfPorts | None, jvm: Sequence[str]
+    installed: Path, folder: Path, settings_of_ports: SettingsOfPorts | None, jvm: Sequence[str], node: int
 ) -> Iterator[tuple[str, Breakable]]:
     shutil.copytree(installed / "template", folder / "data")
+    if node != 1:
+        directory = base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        identity = f"node.id={node}\ndirectory.id={directory}\nversion=1\ncluster.id={_CLUSTER}\n"
+        (folder / "data" / "meta.properties").write_text(identity)
     broker, controller = free_ports(2)
     settings = _settings(folder / "server.properties", folder / "data", broker, controller)
     if settings_of_ports is not None:

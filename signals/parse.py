@@ -43,6 +43,8 @@ THROTTLE_LIMITS = {
     "threads-running": 1_000_000,
     "stream-lag-ms": 86_400_000,
 }
+#: All limits of incsnap-throttle. Rows of a chunk have a setting of Debezium's name, incremental.snapshot.chunk.size.
+SIGNALLED_LIMITS = {**THROTTLE_LIMITS, "chunk-rows": 10_000_000}
 #: Most characters of a column's name in MySQL.
 _MAX_COLUMN = 64
 #: The beginning of a blocking snapshot's filter. In Debezium that filter is a whole statement.
@@ -144,12 +146,12 @@ def _throttle(name: str, data: Data) -> Signal:
     """Return an incsnap-throttle signal. Raise _BadError for wrong data."""
     hint = 'Write data as {"rows-per-second": 5000}; 0 lifts a limit, null leaves it to the settings.'
     for limit in data:
-        if limit not in THROTTLE_LIMITS:
-            raise _BadError(f"{_short(limit)} is not one of: {', '.join(THROTTLE_LIMITS)}", hint)
+        if limit not in SIGNALLED_LIMITS:
+            raise _BadError(f"{_short(limit)} is not one of: {', '.join(SIGNALLED_LIMITS)}", hint)
     if not data:
         raise _BadError("no limit is named", hint)
     for limit, most in data.items():
-        greatest = THROTTLE_LIMITS[limit]
+        greatest = SIGNALLED_LIMITS[limit]
         if most is not None and (type(most) is not int or not 0 <= most <= greatest):
             raise _BadError(f"{limit} is not a whole number from 0 to {greatest}: {_short(most)}", hint)
     return Signal(name, "incsnap-throttle", limits=tuple(data.items()))

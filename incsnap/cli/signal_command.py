@@ -15,7 +15,7 @@ from incsnap.monitoring.signal_sender import send_signal
 from incsnap.monitoring.signalled_tables import never_captured, signalled_tables
 from incsnap.mysql.server_rules import Finding
 from signals import send
-from signals.parse import THROTTLE_LIMITS
+from signals.parse import SIGNALLED_LIMITS
 
 _TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "incsnap-throttle", "log")
 
@@ -29,10 +29,10 @@ _TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapsho
 @click.option(
     "--limit",
     "limits",
-    type=(click.Choice(list(THROTTLE_LIMITS)), int),
+    type=(click.Choice(list(SIGNALLED_LIMITS)), int),
     multiple=True,
     metavar="NAME NUMBER",
-    help=f"Limit of incsnap-throttle; 0 removes it. May be repeated. NAME: {', '.join(THROTTLE_LIMITS)}.",
+    help=f"Limit of incsnap-throttle; 0 removes it. May be repeated. NAME: {', '.join(SIGNALLED_LIMITS)}.",
 )
 @click.option("--rows-per-second", type=int, help="Same as --limit rows-per-second.")
 @click.option("--message", help="Text of a log signal. {} becomes the offset.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from incsnap.snapshot.throttle import COMMIT_LATENCY, REPLICA_LAG, ROWS, STREAM_LAG, THREADS_RUNNING, Bound
+from incsnap.snapshot.throttle import CHUNK_ROWS, COMMIT_LATENCY, REPLICA_LAG, ROWS, STREAM_LAG, THREADS_RUNNING, Bound
 
 #: By limit: a sentence about the load, and the load's unit.
 _SENTENCES = {
@@ -48,7 +48,7 @@ def held_back(bounds: Mapping[str, Bound], loads: Sequence[MeasuredLoad]) -> Hel
     `ThrottleLimits.may_plan` checks the limit of rows per second, which has no load.
     """
     for name, bound in bounds.items():
-        if name == ROWS:
+        if name in (ROWS, CHUNK_ROWS):
             continue
         of_name = [load for load in loads if load.name == name]
         for load in of_name or [MeasuredLoad(name, None, trouble=BEING_ASKED)]:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 ROWS = "rows-per-second"
 REPLICA_LAG, COMMIT_LATENCY, STREAM_LAG = "replica-lag-ms", "commit-latency-ms", "stream-lag-ms"
 THREADS_RUNNING = "threads-running"
-LIMITS = (ROWS, REPLICA_LAG, COMMIT_LATENCY, THREADS_RUNNING, STREAM_LAG)
+CHUNK_ROWS = "chunk-rows"
+LIMITS = (ROWS, REPLICA_LAG, COMMIT_LATENCY, THREADS_RUNNING, STREAM_LAG, CHUNK_ROWS)
 
 #: Most time to make up for, in ms, if it was not used because a batch came late.
 _SLACK_MS = 1_000
@@ -111,11 +112,12 @@ class ThrottleLimits:
         return now_ms >= self._next_ms
 
     def chunk_rows(self, rows: int) -> int:
-        """Return the size of a chunk that should have `rows` rows: at most as many as the limit allows in one second.
+        """Return the size of a chunk that should have `rows` rows.
 
-        So the limit holds from second to second.
+        It has at most the rows of the limit for chunks, and at most those of one second. So the limit of rows per
+        second holds from second to second.
         """
-        return min(rows, self.bounds[ROWS].most) if ROWS in self.bounds else rows
+        return min([rows, *(self.bounds[name].most for name in (ROWS, CHUNK_ROWS) if name in self.bounds)])
 
     def planned(self, rows: int, now_ms: int) -> None:
         """Note that a chunk of `rows` rows was planned."""

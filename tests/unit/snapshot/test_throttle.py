@@ -10,8 +10,9 @@ from incsnap.snapshot.commands import SetThrottle
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.dataclass_json import from_json, to_json
 from incsnap.snapshot.load import MeasuredLoad
+from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.throttle import LIMITS, REPLICA_LAG, ROWS, THREADS_RUNNING
-from signals.parse import THROTTLE_LIMITS
+from signals.parse import SIGNALLED_LIMITS, THROTTLE_LIMITS
 from tests.support.snapshots import A, Snapshots, execute
 
 _LIMIT = {THREADS_RUNNING: 20}
@@ -99,4 +100,18 @@ def test_rows_a_second_of_the_settings_are_a_limit_too(job: Snapshots) -> None:
 
 
 def test_signals_and_settings_have_the_same_limits() -> None:
-    assert tuple(THROTTLE_LIMITS) == LIMITS
+    assert tuple(SIGNALLED_LIMITS) == LIMITS
+    assert tuple(THROTTLE_LIMITS) == LIMITS[:-1]
+
+
+def test_a_signal_makes_the_next_chunks_smaller_and_larger_again() -> None:
+    job = Snapshots({A: list(range(100))}, Limits(parallelism=1, windows=1, start_rows=20, max_rows=20))
+    job.batch(execute("s", A))
+    job.batch(SetThrottle("small", (("chunk-rows", 5),)))
+    small = job.batch()
+    job.batch(SetThrottle("large", (("chunk-rows", None),)))
+    large = job.batch()
+
+    rows = [[window.rows for window in plan.context.planned] for plan in (small, large)]
+    assert rows == [[5], [20]]
+    assert small.held_back is None
