@@ -18,8 +18,7 @@ import pyarrow as pa
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.config.topics import topic_of
-from incsnap.envelope.change_records import change_records
-from incsnap.envelope.partitioner import bucket_of
+from incsnap.envelope.change_records import TopicRecords, change_records
 from incsnap.envelope.records import RECORDS
 from incsnap.envelope.row_changes import changes_of_table
 from incsnap.envelope.sources import SourceColumns
@@ -33,19 +32,38 @@ from tests.property.topic_model import Record
 Line = tuple[Any, ...]
 
 BUCKETS = 2
+_PROPERTIES = {
+    "database.hostname": "modelled",
+    "database.user": "u",
+    "database.password": "p",
+    "database.server.id": "1",
+    "topic.prefix": "t",
+    "database.include.list": "db",
+    "bootstrap.servers": "modelled:9092",
+    "checkpoint.location": "/nowhere",
+    "message.key.columns": "db.b:k",
+    "snapshot.mode": "no_data",
+}
 #: The record key of table b is only the first column of its primary key, so its rows have an identity beside the key.
-SETTINGS: Settings = from_properties(
+SETTINGS: Settings = from_properties(_PROPERTIES, {}).settings
+_UNWRAP = "transforms.unwrap."
+_KEYS = "transforms.keys."
+#: Records of table a are flat rows, whose key is the column `v`: each change gives the row another key, and no deletion
+#: of the old key is sent.
+EDITED: Settings = from_properties(
     {
-        "database.hostname": "modelled",
-        "database.user": "u",
-        "database.password": "p",
-        "database.server.id": "1",
-        "topic.prefix": "t",
-        "database.include.list": "db",
-        "bootstrap.servers": "modelled:9092",
-        "checkpoint.location": "/nowhere",
-        "message.key.columns": "db.b:k",
-        "snapshot.mode": "no_data",
+        **_PROPERTIES,
+        "transforms": "unwrap,keys",
+        f"{_UNWRAP}type": "io.debezium.transforms.ExtractNewRecordState",
+        f"{_UNWRAP}delete.tombstone.handling.mode": "rewrite",
+        f"{_UNWRAP}add.fields": "op,source.pos,source.server_id",
+        f"{_UNWRAP}predicate": "a",
+        f"{_KEYS}type": "org.apache.kafka.connect.transforms.ValueToKey",
+        f"{_KEYS}fields": "v",
+        f"{_KEYS}predicate": "a",
+        "predicates": "a",
+        "predicates.a.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.a.pattern": r"t\.db\.a",
     },
     {},
 ).settings
@@ -68,9 +86,11 @@ _VERSION, _TRANSACTION = 7_000_000_001, 8_000_000_001
 _KINDS = {"put": _UPDATE, "rekey": _UPDATE, "delete": _DELETE}
 
 
-def encoded(arrived: Sequence[tuple[int, Event]]) -> Iterator[tuple[int, TableId, bool, pa.RecordBatch]]:
+def encoded(
+    arrived: Sequence[tuple[int, Event]], *, edited: bool = False
+) -> Iterator[tuple[int, TableId, bool, pa.RecordBatch]]:
     """Yield (bucket, table, whether the records are rows, records) for (transaction, event) pairs, in order for each
-    table."""
+    table. `edited`: under `EDITED`."""
     for table in TABLES:
         of_table = [each for each in arrived if each[1].table == table and each[1].kind in (*_KINDS, "truncate")]
         for truncates, run in groupby(of_table, lambda each: each[1].kind == "truncate"):
@@ -80,14 +100,14 @@ def encoded(arrived: Sequence[tuple[int, Event]]) -> Iterator[tuple[int, TableId
                 continue
             lines_by_bucket: dict[int, list[Line]] = {}
             for transaction, event in run:
-                for bucket, line in _templates(table)[event.kind, event.key, event.new_key]:
+                for bucket, line in templates(edited, table)[event.kind, event.key, event.new_key]:
                     lines_by_bucket.setdefault(bucket, []).append(_filled(line, transaction, event))
             for bucket, lines in sorted(lines_by_bucket.items()):
                 yield bucket, table, True, _batch(lines)
 
 
 @cache
-def _templates(table: TableId) -> Mapping[tuple[str, Row, Row], Sequence[tuple[int, Line]]]:
+def templates(edited: bool, table: TableId) -> Mapping[tuple[str, Row, Row], Sequence[tuple[int, Line]]]:
     """Return (bucket, record) pairs for every possible event of the table.
 
     Encoding each event by itself would take most of a run.
@@ -95,21 +115,26 @@ def _templates(table: TableId) -> Mapping[tuple[str, Row, Row], Sequence[tuple[i
     keys = keys_of(table)
     every = [Event(kind, table, _VERSION, key) for kind in ("put", "delete") for key in keys]
     every += [Event("rekey", table, _VERSION, *pair) for pair in permutations(keys, 2)]
-    templates: dict[tuple[str, Row, Row], list[tuple[int, Line]]] = {}
+    of_event: dict[tuple[str, Row, Row], list[tuple[int, Line]]] = {}
     for event in every:
-        records = _changes(table, event)
-        owners = bucket_of(TOPICS[table], records.column("partition").to_numpy(), BUCKETS).tolist()
-        lines = zip(*(column.to_pylist() for column in records.columns), strict=True)
-        templates[event.kind, event.key, event.new_key] = list(zip(owners, lines, strict=True))
-    return templates
+        of_event[event.kind, event.key, event.new_key] = [
+            line for of_topic in _changes(EDITED if edited else SETTINGS, table, event) for line in _lines(of_topic)
+        ]
+    return of_event
 
 
-def _changes(table: TableId, event: Event) -> pa.RecordBatch:
+def _lines(of_topic: TopicRecords) -> Iterator[tuple[int, Line]]:
+    for bucket, records, _ in of_topic.by_bucket(BUCKETS):
+        for line in zip(*(column.to_pylist() for column in records.columns), strict=True):
+            yield bucket, line
+
+
+def _changes(settings: Settings, table: TableId, event: Event) -> list[TopicRecords]:
     keys = [event.key] if event.kind == "delete" else [event.key, event.new_key or event.key]
     columns = [pa.array(values, pa.int64()) for values in zip(*((*key, 0, 0) for key in keys), strict=True)]
     event_of = np.zeros(len(keys), np.int32)
     laid = changes_of_table(
-        format_of(SETTINGS, _SHAPES[table]), columns, event_of, np.array([_KINDS[event.kind]], np.uint8)
+        format_of(settings, _SHAPES[table]), columns, event_of, np.array([_KINDS[event.kind]], np.uint8)
     )
     source = SourceColumns(
         gtid=pa.nulls(1, pa.string()),
@@ -119,9 +144,7 @@ def _changes(table: TableId, event: Event) -> pa.RecordBatch:
         file=pa.array(["binlog"], pa.string()),
         pos=np.array([event.version], np.int64),
     )
-    (of_topic,) = change_records(laid, source, None, PARTITIONS, now_us=0)
-    records: pa.RecordBatch = of_topic.records
-    return records
+    return change_records(laid, source, None, PARTITIONS, now_us=0)
 
 
 def _filled(line: Line, transaction: int, event: Event) -> Line:
@@ -152,6 +175,9 @@ def consumed(topic: str, records: pa.RecordBatch) -> Iterator[Record]:
 
 
 def _read(table: TableId, value: Any) -> Iterator[Record]:
+    if "__op" in value:
+        yield _flat(table, value)
+        return
     op, source = value["op"], value["source"]
     if op == "r":
         row = value["after"]
@@ -168,6 +194,13 @@ def _read(table: TableId, value: Any) -> Iterator[Record]:
         yield Record(table, "c", after, version, transaction)
     else:
         yield Record(table, op, after or before, version, transaction)
+
+
+def _flat(table: TableId, row: Any) -> Record:
+    op, pos, server_id = (row[f"__{name}"] for name in ("op", "source_pos", "source_server_id"))
+    if op == "r":
+        return Record(table, "r", _key(table, row), row["v"], reading=server_id, shape=row["s"])
+    return Record(table, op, _key(table, row), pos, server_id)
 
 
 def _key(table: TableId, row: Any) -> Row:

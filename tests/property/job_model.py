@@ -50,7 +50,7 @@ from incsnap.tasks import blocks
 from incsnap.tasks import chunk as chunk_task
 from incsnap.tasks.bucket import write_bucket
 from incsnap.tasks.partitions import ChunkOrder, ReadyPart
-from tests.property.event_records import BUCKETS, PARTITIONS, SETTINGS, TOPICS, consumed, encoded
+from tests.property.event_records import BUCKETS, EDITED, PARTITIONS, SETTINGS, TOPICS, consumed, encoded
 from tests.property.kafka_model import Broker, Died
 from tests.property.model_options import ModelOptions, random_options
 from tests.property.mysql_model import ServerConnection, read_chunk
@@ -137,8 +137,11 @@ class Job:
     At its end `live` asks for all tables again, so that the topic must become equal to the tables.
     """
 
-    def __init__(self, random_: random.Random, options: ModelOptions | None = None) -> None:
+    def __init__(self, random_: random.Random, options: ModelOptions | None = None, *, edited: bool = False) -> None:
+        """`edited`: transforms give the rows of one table other keys."""
         self.random = random_
+        self.edited = edited
+        self.settings = EDITED if edited else SETTINGS
         self.options = options = options or random_options(random_)
         self.server = Server(random_, options.commits, options.ddl_share, options.xa_share)
         for _ in range(self.random.randint(0, 8)):
@@ -468,7 +471,7 @@ class Job:
         if self.options.failing_over and self.random.random() < 0.1:
             self.server.fail_over()
         with patch.object(chunk_task, "PART_BYTES", self.random.choice((300, 600, 1_200))):
-            chunk_task.read_together([order], SETTINGS, self.buffers)
+            chunk_task.read_together([order], self.settings, self.buffers)
         result = self.buffers.read_manifest(order.read.window.id)
         if result is not None and not result.error:
             self.read[self.connection.identified] = order.read.window
@@ -479,10 +482,10 @@ class Job:
         """Return the rows of each bucket, as a try of the batch gets them."""
         name = digest(end.dump())
         tail = SimpleNamespace(slices=lambda *_, **__: [])
-        ready = batch_parts(SETTINGS, 2, (), cast(Any, tail), cast(Any, None), (), start, end)
+        ready = batch_parts(self.settings, 2, (), cast(Any, tail), cast(Any, None), (), start, end)
         rows = [row for part in ready if isinstance(part, ReadyPart) for row in part.rows]
         arrived, _ = self._arrived(start, end.stream)
-        for number, (bucket, table, of_rows, records) in enumerate(encoded(arrived)):
+        for number, (bucket, table, of_rows, records) in enumerate(encoded(arrived, edited=self.edited)):
             order = 1 << 32 | number
             if of_rows:
                 rows.append(blocks.events(end.batch, bucket, order, TOPICS[table], str(table), records))

@@ -36,6 +36,12 @@ def test_the_topic_becomes_the_table_in_random_runs() -> None:
         Job(random.Random(seed)).live()
 
 
+def test_the_topic_becomes_the_table_where_transforms_make_other_keys() -> None:
+    """Each change gives the row another key, and perhaps another partition. No record says that the old key is gone."""
+    for seed in range(2_000, 2_000 + _RUNS):
+        Job(random.Random(seed), edited=True).live()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_run_is_repeated_exactly_by_its_seed(seed: int) -> None:
     """Check that a seed gives the same run again, because the mutants' runs are known by their seeds."""
