@@ -112,6 +112,10 @@ class GtidSet:
     def __bool__(self) -> bool:
         return bool(self._intervals)
 
+    def __len__(self) -> int:
+        """Return the number of transactions in the set."""
+        return sum(last - first + 1 for _, spans in self for first, last in spans)
+
     def __iter__(self) -> Iterator[tuple[Source, tuple[Interval, ...]]]:
         return iter(self._intervals.items())
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from incsnap.errors import IncsnapError, StoreFailed, shorten
+from incsnap.monitoring.last_snapshot import SnapshotHistory
 from incsnap.monitoring.log_line import line, purge_warning
 from incsnap.monitoring.outages import Outages, failure_by
 from incsnap.monitoring.planner_report import PlannerReport, read
@@ -118,6 +119,9 @@ class Watch:
         self._topics = ""
         #: Connections of earlier runs. All of them have ended.
         self._lost_before = 0
+        #: Transactions that earlier runs have delivered.
+        self._sent_before = 0
+        self._snapshots = SnapshotHistory()
         self._history: deque[Point] = deque(maxlen=_HISTORY)
         self._status = JobStatus(
             release=__version__,
@@ -240,10 +244,13 @@ class Watch:
             status = replace(
                 status,
                 asked_ms=report.asked_ms,
-                stream=self._with_lost(_stream(report, before, status.written_ms)),
+                stream=self._over_runs(_stream(report, before, status.written_ms)),
                 snapshot=self._rates.of_tables(now, report.snapshot),
                 notifications=(*older, *report.notifications)[-_KEPT:],
             )
+            self._snapshots.see(report.notifications)
+            active = len(report.snapshot.tables) + report.snapshot.waiting
+            status = replace(status, last_snapshot=self._snapshots.last(active, status.written_ms))
         status = self._with_state(status, run, path)
         lag_ms = status.stream.lag_ms if status.stream is not None else 0
         rates = status.rates
@@ -261,11 +268,14 @@ class Watch:
                 # A connection that was open in the last report ended with its run.
                 last = self._report.stream
                 self._lost_before += last.disconnects + last.connected
+                self._sent_before += last.transactions
             self._report, self._reported = newest, path
         return self._report
 
-    def _with_lost(self, stream: StreamStatus) -> StreamStatus:
-        return replace(stream, disconnects=self._lost_before + stream.disconnects)
+    def _over_runs(self, stream: StreamStatus) -> StreamStatus:
+        """Return the stream's status with the counts of earlier runs added."""
+        lost, sent = self._lost_before + stream.disconnects, self._sent_before + stream.transactions
+        return replace(stream, disconnects=lost, transactions=sent)
 
     def _with_state(self, status: JobStatus, run: _Run, path: Path | None) -> JobStatus:
         """Return the status with the state that the servers allow: a job that waits for one of them is not running."""

@@ -38,7 +38,7 @@ class JobCollector(Collector):
         if status.stream is not None:
             yield from _streaming({**bean, "context": "streaming"}, status, status.stream)
             yield from _stream(name, status.stream)
-        yield from _snapshots({**bean, "context": "snapshot"}, status.snapshot)
+        yield from _snapshots({**bean, "context": "snapshot"}, status)
         yield from _windows_and_tables(name, status.snapshot)
 
 
@@ -55,7 +55,7 @@ def _job(name: _Labels, status: JobStatus) -> Iterator[Metric]:
     yield _by("info", "Release of the running job, as a label; always 1.", name, "release", release)
     states = [(state, status.state == state) for state in STATES]
     yield _by("state", "1 for the present state of the job, 0 for the others.", name, "state", states)
-    failures, sums = status.failure.count if status.failure is not None else 0, status.sums
+    failures, sums = _failures(status), status.sums
     yield from _gauges(
         _OURS,
         name,
@@ -81,9 +81,18 @@ def _streaming(bean: _Labels, status: JobStatus, stream: StreamStatus) -> Iterat
     idle = "Milliseconds since the last transaction; -1 before the first one."
     idle_ms = status.written_ms - stream.last_change_ms if stream.last_change_ms else -1
     seen = "Change events in committed batches, since the job's first start."
-    return _gauges(
+    transactions = "Transactions that are wholly in batches, since the process's start."
+    filtered = "Always 0: changes of tables that are not captured never become events."
+    erroneous = "Failed runs of the query in a row, without those of an outage."
+    yield from _queue(bean, stream)
+    yield from _gauges(
         _DEBEZIUMS,
         bean,
+        ("NumberOfCommittedTransactions", transactions, stream.transactions),
+        ("NumberOfEventsFiltered", filtered, 0),
+        ("NumberOfErroneousEvents", erroneous, 0 if status.outages else _failures(status)),
+        ("NumberOfLargeTransactions", "Always 0: no transaction is too large for the buffer.", 0),
+        ("NumberOfNotWellFormedTransactions", "Always 0: the job fails at such a transaction.", 0),
         ("Connected", "1 while the server sends the binlog, else 0.", stream.connected),
         ("MilliSecondsBehindSource", behind, stream.lag_ms),
         ("MilliSecondsSinceLastEvent", idle, idle_ms),
@@ -91,6 +100,17 @@ def _streaming(bean: _Labels, status: JobStatus, stream: StreamStatus) -> Iterat
         ("NumberOfDisconnects", "Binlog connections that ended since the process's start.", stream.disconnects),
         ("BinlogPosition", "Position in the present binlog file, in bytes.", stream.pos),
         ("IsGtidModeEnabled", "Whether GTIDs are used; always 1.", 1),
+    )
+
+
+def _queue(bean: _Labels, stream: StreamStatus) -> Iterator[Metric]:
+    """Yield the metrics of the buffer. Debezium counts events where the unit here is bytes."""
+    free = max(0, stream.buffer_bytes - stream.buffered_bytes)
+    return _gauges(
+        _DEBEZIUMS,
+        bean,
+        ("QueueTotalCapacity", "Bytes of binlog that may be read ahead.", stream.buffer_bytes),
+        ("QueueRemainingCapacity", "Bytes of binlog that may be read ahead from now on.", free),
         ("MaxQueueSizeInBytes", "Most bytes of binlog that may be read ahead.", stream.buffer_bytes),
         ("CurrentQueueSizeInBytes", "Bytes of binlog read ahead now.", stream.buffered_bytes),
     )
@@ -110,13 +130,31 @@ def _stream(name: _Labels, stream: StreamStatus) -> Iterator[Metric]:
     )
 
 
-def _snapshots(bean: _Labels, snapshot: SnapshotStatus) -> Iterator[Metric]:
+def _failures(status: JobStatus) -> int:
+    return status.failure.count if status.failure is not None else 0
+
+
+def _snapshots(bean: _Labels, status: JobStatus) -> Iterator[Metric]:
+    """Yield the metrics of Debezium's snapshot bean. They describe the newest snapshot since the process's start."""
+    snapshot, last = status.snapshot, status.last_snapshot
     remaining = len(snapshot.tables) + snapshot.waiting
+    until_ms = last.ended_ms or status.written_ms
+    paused_ms = last.paused_ms + (until_ms - last.paused_at_ms if last.paused_at_ms else 0)
+    duration = (until_ms - last.started_ms) / 1000 if last.started_ms else 0
+    has_ended = bool(last.ended_ms) and not snapshot.active
+    if status.stream is not None:
+        yield from _queue(bean, status.stream)
     yield from _gauges(
         _DEBEZIUMS,
         bean,
         ("SnapshotRunning", "1 while a snapshot runs or waits, else 0.", snapshot.active),
         ("SnapshotPaused", "1 while snapshots are paused, else 0.", snapshot.paused),
+        ("SnapshotCompleted", "1 if the newest snapshot was read to its end, else 0.", has_ended and not last.aborted),
+        ("SnapshotAborted", "1 if a signal stopped the newest snapshot, else 0.", has_ended and last.aborted),
+        ("SnapshotSkipped", "1 if there was no snapshot since the process's start, else 0.", not last.started_ms),
+        ("SnapshotDurationInSeconds", "Seconds from the newest snapshot's begin to its end, or to now.", duration),
+        ("SnapshotPausedDurationInSeconds", "Seconds of these that it was paused.", paused_ms / 1000),
+        ("TotalTableCount", "Tables of the newest snapshot: read, being read or waiting.", last.tables),
         ("RemainingTableCount", "Tables that are being read or wait.", remaining),
     )
     rows = [(each.table, each.rows_done) for each in snapshot.tables]

@@ -24,6 +24,7 @@ from pymysql.connections import Connection
 from incsnap.binlog.buffer_position import TailCondition
 from incsnap.errors import IncsnapError, shorten
 from incsnap.events import StreamPosition
+from incsnap.gtid import GtidSet
 from incsnap.monitoring.server_facts import ServerFacts, ask, prepare
 from incsnap.monitoring.snapshot_view import NO_LIMITS, LimitsInForce, finished_table, snapshot_status
 from incsnap.monitoring.status import FinishedTable, NotificationStatus, SnapshotStatus, StreamStatus, clock_ms
@@ -108,6 +109,8 @@ class Reporter:
         self._notices: deque[NotificationStatus] = deque(maxlen=_KEPT)
         self._finished: deque[FinishedTable] = deque(maxlen=_KEPT)
         self._facts = ServerFacts()
+        #: Transactions delivered before this planner. After a reset of the server, of its new binlog.
+        self._least_delivered = len(start.stream.delivered)
         self._connection: Connection[Any] | None = None
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="incsnap-report", daemon=True)
@@ -230,12 +233,19 @@ class Reporter:
             disconnects=tail.disconnects,
             needs_file=at.file,
             purge_not_before_ms=facts.purge_not_before_ms(at.file, last_change_ms),
+            transactions=self._count(planned.offset.stream.delivered),
             prepared=tuple(each.xid for each in planned.offset.prepared),
         )
         snapshot = snapshot_status(
             planned.offset.snapshot, facts.tables, finished, planned.waits_for, retried, planned.limits
         )
         return PlannerReport(now_ms, asked_ms, stream, snapshot, notices, has_delivered)
+
+    def _count(self, delivered: GtidSet) -> int:
+        """Return how many transactions `delivered` has more than at the start of this planner."""
+        now = len(delivered)
+        self._least_delivered = min(self._least_delivered, now)
+        return now - self._least_delivered
 
     def _behind_ms(self, now_ms: int) -> int:
         """Return the lag at `now_ms` in milliseconds, corrected by the difference between the two clocks."""

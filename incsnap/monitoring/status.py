@@ -126,6 +126,18 @@ class SnapshotStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class LastSnapshot:
+    """The newest snapshot since the process's start. Signals of the same time count as one snapshot."""
+
+    started_ms: int = 0  #: when it began; 0: there was none
+    ended_ms: int = 0  #: when it ended; 0: it runs
+    aborted: bool = False  #: whether it ended because a signal stopped it
+    tables: int = 0  #: tables that it has read, reads or will read
+    paused_at_ms: int = 0  #: since when it is paused; 0: it is not
+    paused_ms: int = 0  #: how long earlier pauses took
+
+
+@dataclass(frozen=True, slots=True)
 class StreamStatus:
     """The position and the lag of the stream of changes."""
 
@@ -149,6 +161,7 @@ class StreamStatus:
     needs_file: str = ""  #: binlog file that a restart reads first: about the file that the stream has reached
     #: The server does not purge `needs_file` before this time. None: unknown; 0: the server does not purge by itself.
     purge_not_before_ms: int | None = None
+    transactions: int = 0  #: transactions that are wholly in batches since the process's start
     prepared: tuple[str, ...] = ()  #: ids of XA transactions whose rows wait for XA COMMIT
 
     def is_purged_soon(self, now_ms: int) -> bool:
@@ -225,6 +238,7 @@ class JobStatus:
     snapshot: SnapshotStatus = SnapshotStatus()
     sums: Sums = Sums()
     rates: Rates = Rates()
+    last_snapshot: LastSnapshot = LastSnapshot()
     failure: Failure | None = None  #: None until a run of the query has failed
     outages: tuple[Outage, ...] = ()  #: servers that do not answer now
     notifications: tuple[NotificationStatus, ...] = ()  #: the last 50, oldest first

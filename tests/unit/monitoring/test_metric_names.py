@@ -32,6 +32,34 @@ def alerts() -> list[dict[str, Any]]:
     return [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
 
 
+#: The numbers of Debezium 3.6's beans of MySQL that have a value here. The text attributes are not exported by JMX's
+#: exporter either.
+_STREAMING = """
+    BinlogPosition Connected CurrentQueueSizeInBytes IsGtidModeEnabled MaxQueueSizeInBytes MilliSecondsBehindSource
+    MilliSecondsSinceLastEvent NumberOfCommittedTransactions NumberOfDisconnects NumberOfErroneousEvents
+    NumberOfEventsFiltered NumberOfLargeTransactions NumberOfNotWellFormedTransactions QueueRemainingCapacity
+    QueueTotalCapacity TotalNumberOfEventsSeen
+"""
+_SNAPSHOT = """
+    CurrentQueueSizeInBytes MaxQueueSizeInBytes QueueRemainingCapacity QueueTotalCapacity RemainingTableCount
+    RowsScanned SnapshotAborted SnapshotCompleted SnapshotDurationInSeconds SnapshotPaused
+    SnapshotPausedDurationInSeconds SnapshotRunning SnapshotSkipped TotalTableCount
+"""
+
+
+@pytest.mark.parametrize(("context", "names"), [("streaming", _STREAMING), ("snapshot", _SNAPSHOT)])
+def test_debeziums_names_are_exported_with_its_labels(context: str, names: str) -> None:
+    samples = [
+        sample
+        for family in text_string_to_metric_families(exposition(running)().decode())
+        for sample in family.samples
+        if sample.labels.get("context") == context
+    ]
+
+    assert {sample.name for sample in samples} == {f"debezium_metrics_{name}" for name in names.split()}
+    assert all(sample.labels["plugin"] == "mysql" and sample.labels["name"] == "shop" for sample in samples)
+
+
 @pytest.mark.parametrize("panel", json.loads(DASHBOARD.read_text())["panels"], ids=lambda panel: panel["title"])
 def test_a_panel_shows_metrics_that_there_are(panel: dict[str, Any]) -> None:
     shown = {name for target in panel["targets"] for name in _METRIC.findall(target["expr"])}
