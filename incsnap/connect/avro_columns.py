@@ -109,6 +109,7 @@ class AvroRow:
             values = np.where(present, values, 0)
         if not len(values):
             return
+        values = values.astype(np.int64, copy=False)
         zigzag: npt.NDArray[Any] = ((values << 1) ^ (values >> 63)).view(np.uint64)
         longest, shortest = _groups(int(zigzag.max())), _groups(int(zigzag.min()))
         if longest <= 4:
