@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 
+from incsnap.config.changed_state import extract_changed_record_state
 from incsnap.config.declarations.kinds import FLAG, one_of
 from incsnap.config.declarations.records import ADJUSTMENTS
 from incsnap.config.edits import EDITS
@@ -15,6 +16,7 @@ from incsnap.config.older_names import TRANSFORMS
 from incsnap.config.outbox import event_router
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
+from incsnap.config.time_zones import timezone_converter
 from incsnap.config.unsupported import IGNORE
 from incsnap.config.unwrap import extract_new_record_state
 from incsnap.transforms.chain import Chain, Predicate, Step, Transform
@@ -223,6 +225,8 @@ def _content_router(reader: SettingsReader, name: str) -> Transform | None:
 
 _MAKERS: dict[str, Callable[[SettingsReader, str], Transform | None]] = {
     "io.debezium.transforms.ExtractNewRecordState": extract_new_record_state,
+    "io.debezium.transforms.ExtractChangedRecordState": extract_changed_record_state,
+    "io.debezium.transforms.TimezoneConverter": timezone_converter,
     "io.debezium.transforms.ByLogicalTableRouter": _logical_router,
     "io.debezium.transforms.Filter": _filter,
     "io.debezium.transforms.ContentBasedRouter": _content_router,

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from incsnap.columns.arrow import Array, BytesArray, Columns, RecordBatch
 from incsnap.columns.variable import Bools, Ints, take
-from incsnap.envelope.added_fields import change_values, header_maps
+from incsnap.envelope.added_fields import Value, change_values, header_maps
+from incsnap.envelope.changed_columns import changed_columns, names_of
 from incsnap.envelope.format import Changes, TransactionOrder
 from incsnap.envelope.oversized import Shortening, with_origins, with_row_keys
 from incsnap.envelope.partitioner import owners, partition
@@ -30,6 +31,7 @@ from incsnap.envelope.row_changes import RowChanges, TableImages
 from incsnap.envelope.sources import SourceColumns
 from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ValueRefused
+from incsnap.transforms.record_spec import Added, ChangedColumns
 
 _log = logging.getLogger(__name__)
 
@@ -280,7 +282,25 @@ class _BatchWriter:
     def _headers(self, group: _Group) -> Array:
         headers = group.encoder.spec.headers
         values = change_values(headers, self._changes.only(group.which), self._images.tables, self._envelope)
+        if any(isinstance(header, ChangedColumns) for header in headers):
+            values = self._with_changed_columns(headers, values, group.which)
         return header_maps(headers, values, len(group))
+
+    def _with_changed_columns(self, headers: Sequence[Added], values: Sequence[Value], which: Bools) -> list[Value]:
+        """Return `values` with the lists of columns that updates have changed, and have left alone."""
+        assert isinstance(self._images, TableImages)
+        before, after = self._out.before[which], self._out.after[which]
+        updates = (before >= 0) & (after >= 0)
+        view, modes = self._images.format.view, self._envelope.value_modes
+        changed = changed_columns(view, self._columns, before[updates], after[updates], modes)
+        lists = {
+            asked: names_of(view.fields, [each == asked for each in changed], updates)
+            for asked in {header.changed for header in headers if isinstance(header, ChangedColumns)}
+        }
+        return [
+            lists[header.changed] if isinstance(header, ChangedColumns) else value
+            for header, value in zip(headers, values, strict=True)
+        ]
 
     def _topics(self, group: _Group) -> Array:
         """Return the topic of each record: from its row, or the one topic of all."""

@@ -16,7 +16,7 @@ All records go to one topic with one key, so `uniform` is True.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -43,7 +43,7 @@ from incsnap.envelope.table_view import EXACT, TableView, view_of
 from incsnap.envelope.value_texts import json_template
 from incsnap.tables import TableShape
 from incsnap.transforms.chain import refusal_of_updates
-from incsnap.transforms.record_spec import CaseRoute, RecordSpec, TakeFromValue, ValueShape, change_spec
+from incsnap.transforms.record_spec import CaseRoute, RecordSpec, TakeFromValue, TimeZone, ValueShape, change_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +162,16 @@ class _Maker:
     def __init__(self, view: TableView, envelope: EnvelopeSettings, registers: Registers) -> None:
         self.view, self._envelope, self._registers = view, envelope, registers
         self._keys: dict[tuple[object, ...], KeyFormat | None] = {}
+        self._of_zones: dict[tuple[TimeZone, ...], _Maker] = {}
 
     def own_key(self) -> KeyFormat | None:
         """Return the format of keys that no transform has changed: JSON of the columns alone."""
         return JsonRows(self.view.key, self._envelope.key_modes) if self.view.key else None
 
     def encoder(self, spec: RecordSpec) -> RecordEncoder:
+        """Return the encoder of records of this spec."""
+        if spec.zones:
+            return self._in_zones(spec.zones).encoder(replace(spec, zones=()))
         kind = record_kind(spec.value, spec.op, spec.fields, spec.headers, spec.edits)
         if spec.event is not None:
             event = EventFormat(self.view, spec.event, self._envelope, spec.headers)
@@ -184,6 +188,19 @@ class _Maker:
             rows = FlatRows(self.view.shape.id, spec, self._envelope, self._rows(spec))
             return RecordEncoder(spec, kind, key, rows, topics=topics, kept=kept)
         return RecordEncoder(spec, kind, key, null_value=self._null_value(spec), topics=topics, kept=kept)
+
+    def _in_zones(self, zones: tuple[TimeZone, ...]) -> _Maker:
+        """Return a maker of formats whose times are in these zones. It shares the keys, which no zone changes."""
+        if zones not in self._of_zones:
+            table = self.view.shape.id.table
+            fields = [
+                replace(field, zones=tuple(each.zone for each in zones if each.converts(table, field.name)))
+                for field in self.view.fields
+            ]
+            maker = _Maker(replace(self.view, fields=tuple(fields)), self._envelope, self._registers)
+            maker._keys = self._keys
+            self._of_zones[zones] = maker
+        return self._of_zones[zones]
 
     def _topics(self, spec: RecordSpec) -> RowTopics | CaseTopics | None:
         if spec.route is None:
@@ -202,7 +219,8 @@ class _Maker:
         if not (self.view.key or takes):
             return None
         choice, modes = self._envelope.key, self._envelope.key_modes
-        same = (spec.topic, spec.key_name, spec.key_version, spec.key_fields, spec.key_edits)
+        taken = self.view.fields if takes else ()
+        same = (spec.topic, spec.key_name, spec.key_version, spec.key_fields, spec.key_edits, taken)
         if same not in self._keys:
             if spec.key_edits or spec.key_version is not None:
                 edited = EditedKeys(self.view, spec, self._envelope, choice, modes, self._registers.key)

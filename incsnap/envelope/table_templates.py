@@ -15,6 +15,7 @@ from incsnap.envelope.record_encoder import CHANGES
 from incsnap.envelope.row_template import RowTemplate
 from incsnap.envelope.table_format import TableFormat
 from incsnap.envelope.value_texts import json_template
+from incsnap.transforms.record_spec import ChangedColumns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +35,8 @@ def table_templates(format_: TableFormat) -> TableTemplates | None:
     # Tables in which an update changes a row's key are encoded alone, so the encoders of such records do not matter.
     sent = list(dict.fromkeys(one for kind in CHANGES[:4] if (one := format_.encoders[kind]) is not None))
     if not format_.uniform or format_.updates or not sent or any(one.kept is not None for one in sent):
+        return None
+    if any(isinstance(header, ChangedColumns) for one in sent for header in one.spec.headers):
         return None
     values, key = [one.value for one in sent if one.value is not None], sent[0].key
     joined = [each for each in values if isinstance(each, JoinedFormat)]

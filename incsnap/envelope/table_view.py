@@ -26,6 +26,7 @@ from incsnap.connect.json_values import connect_json
 from incsnap.connect.schema import Schema
 from incsnap.envelope.column_rules import ColumnRules, matches
 from incsnap.envelope.masks import Masked, masked
+from incsnap.envelope.time_zones import converter
 from incsnap.errors import ConfigError
 from incsnap.tables import Column, SourceType, TableId, TableShape
 from incsnap.types.column_type import ColumnType, describe
@@ -49,6 +50,7 @@ class ViewField:
     default: str | None = None  #: the column's DEFAULT as information_schema prints it; None if unknown or not wanted
     #: how the column was defined, for the schema's parameters; None: the schema does not show it
     source: SourceType | None = None
+    zones: tuple[str, ...] = ()  #: time zones in which its times are written, one after the other
     comment: str = ""  #: the column's comment for the schema; "" for none
 
     @property
@@ -81,7 +83,14 @@ class ViewField:
         return tuple((f"__debezium.source.column.{what}", value) for what, value in parameters)
 
     def connect(self, columns: Columns, modes: Modes) -> Array:
-        """Return the field's Connect values, masked."""
+        """Return the field's Connect values, masked, in its time zone."""
+        values = self._masked(columns, modes)
+        for zone in self.zones:
+            convert = converter(self.type.schema(modes).name, zone)
+            values = values if convert is None else convert(values)
+        return values
+
+    def _masked(self, columns: Columns, modes: Modes) -> Array:
         values = self.type.connect(columns[self.index], modes)
         if self.boolean:
             values = pc.greater(values, 0)
@@ -114,6 +123,8 @@ class ViewField:
 
     def encode(self, columns: Columns, modes: Modes) -> Encoded:
         """Return the field's JSON text."""
+        if self.zones and converter(self.type.schema(modes).name, self.zones[0]) is not None:
+            return connect_json(self.connect(columns, modes))
         if self.boolean:
             return Encoded(self.connect(columns, modes).cast(pa.string()))
         if self.masked is None or not self.masked.touches(self.type.schema(modes)):

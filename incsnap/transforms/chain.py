@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from incsnap.errors import ConfigError
+from incsnap.transforms.changed_state import ExtractChangedRecordState
 from incsnap.transforms.content_router import ContentBasedRouter
 from incsnap.transforms.edits import EditFields, HeaderToValue, InsertFields, SetSchemaMetadata, ValueToKey
 from incsnap.transforms.filter import Drop, Filter
@@ -16,10 +17,13 @@ from incsnap.transforms.outbox import EventRouter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
 from incsnap.transforms.record_spec import Added, CaseRoute, RecordSpec, Route
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
+from incsnap.transforms.time_zones import TimezoneConverter
 from incsnap.transforms.unwrap import ExtractNewRecordState
 
 Transform = (
     ExtractNewRecordState
+    | ExtractChangedRecordState
+    | TimezoneConverter
     | RegexRouter
     | ByLogicalTableRouter
     | Drop
@@ -60,18 +64,22 @@ Chain = tuple[Step, ...]
 def headers_of_tombstone(chain: Chain, deletion: RecordSpec) -> tuple[Added, ...]:
     """Return the headers that a tombstone gets because its deletion passed through the chain. `deletion` is its spec.
 
-    Debezium gives a deletion and its tombstone one list of headers. ExtractNewRecordState adds headers to that list
-    while it handles the deletion, so the tombstone has them too. If an earlier transform makes a new record of the
-    deletion, the lists are separate, and the result is empty.
+    Debezium gives a deletion and its tombstone one list of headers. ExtractChangedRecordState and ExtractNewRecordState
+    add headers to that list while they handle the deletion, so the tombstone has them too. If an earlier transform
+    makes a new record of the deletion, the lists are separate, and headers that are added later are missing.
     """
+    shared: tuple[Added, ...] = ()
     for step in chain:
         if not step.applies_to(deletion):
             continue
         if isinstance(step.transform, ExtractNewRecordState):
-            return step.transform.headers
-        if step.transform.apply(deletion) != deletion:
-            return ()
-    return ()
+            return (*shared, *step.transform.headers)
+        passed = step.transform.apply(deletion)
+        if isinstance(step.transform, ExtractChangedRecordState) and passed is not None:
+            shared, deletion = (*shared, *step.transform.headers), passed
+        elif passed != deletion:
+            return shared
+    return shared
 
 
 def apply_chain(chain: Chain, spec: RecordSpec) -> RecordSpec | None:

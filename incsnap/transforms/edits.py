@@ -12,6 +12,7 @@ from typing import Literal
 from incsnap.errors import ConfigError
 from incsnap.transforms.record_spec import (
     CastFields,
+    ChangedColumns,
     Constant,
     ConvertTimestamp,
     Edit,
@@ -138,6 +139,12 @@ class HeaderToValue:
         require_row(self.name, spec)
         for header in present:
             field = self.fields[self.headers.index(header.name)]
+            if isinstance(header, ChangedColumns):
+                raise ConfigError(
+                    f"transforms.{self.name} puts the header {header.name} into the value, but its list of columns is"
+                    " written as a header alone",
+                    "Leave the header out of headers, and let consumers read it from the record's headers.",
+                )
             # Connect parses the literal of an InsertHeader into a value that is not optional.
             if isinstance(header, Constant):
                 spec = edited(spec, value=Inserted(field, header.text, optional=False))

@@ -57,6 +57,16 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedColumns(Constant):
+    """A header with the names of columns (ExtractChangedRecordState).
+
+    Its text is that of records other than updates.
+    """
+
+    changed: bool = True  #: the columns that an update has changed; False: those that it has left alone
+
+
+@dataclass(frozen=True, slots=True)
 class Inserted:
     """A field of one value that a transform adds to rows, envelopes or keys, with its own type."""
 
@@ -172,6 +182,40 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class ZoneRule:
+    """An item of a list of TimezoneConverter: a table or a topic, and perhaps one of its fields."""
+
+    place: Literal["source", "topic", ""]  #: what `name` names: a table, a topic, either
+    name: str  #: name of the table without its database, or of the topic
+    field: str = ""  #: name of the field; "": all fields
+
+
+@dataclass(frozen=True, slots=True)
+class TimeZone:
+    """A time zone in which times of envelopes are written (TimezoneConverter)."""
+
+    zone: str  #: name of the zone, or an offset as +05:30
+    topic: str  #: topic of the records where they pass the transform
+    rules: tuple[ZoneRule, ...]  #: of include.list or exclude.list
+    includes: bool  #: whether `rules` name what is converted; False: what is not
+
+    def converts(self, table: str, field: str) -> bool:
+        """Return True if a field of a table is converted. `table`: its name without the database.
+
+        As in Debezium, the rules for the topic count first, then those for the table, then those for either.
+        """
+        order = (("topic", self.topic), ("source", table), ("", self.topic), ("", table))
+        named = ([rule.field for rule in self.rules if (rule.place, rule.name) == each] for each in order)
+        matching = next((fields for fields in named if fields), None)
+        if matching is None:
+            return not self.includes
+        fields = [each for each in matching if each]
+        if not fields:
+            return self.includes
+        return (field in fields) == self.includes
+
+
+@dataclass(frozen=True, slots=True)
 class CaseRoute:
     """Conditions on columns that choose the topic of the row (ContentBasedRouter)."""
 
@@ -232,6 +276,7 @@ class RecordSpec:
     event: OutboxEvent | None = None  #: for outbox events only
     route: Route | CaseRoute | None = None  #: what in the row chooses its topic; None: all go to `topic`
     conditions: tuple[Condition, ...] = ()  #: conditions on columns; rows for which one does not hold are dropped
+    zones: tuple[TimeZone, ...] = ()  #: time zones in which times are written, one after the other
     edits: tuple[Edit, ...] = ()  #: edits of the value behind `fields`; of an envelope, fields that are added to it
     key_edits: tuple[Edit, ...] = ()  #: edits of the key behind `key_fields`
     value_version: int | None = None  #: version of the value's schema; None: as Debezium has it

@@ -447,6 +447,88 @@ CONFIGURATIONS = {
             _PEOPLE,
         ),
         Configuration(
+            "changed-fields",
+            {
+                **_edited(
+                    ("state", "io.debezium.transforms.ExtractChangedRecordState"),
+                    unwrapped=False,
+                    state__header__changed__name="Changed",
+                    state__header__unchanged__name="Unchanged",
+                )
+            },
+            (*_PEOPLE, "floats", "documents"),
+        ),
+        Configuration(
+            "changed-fields-unwrapped",
+            {
+                **_edited(
+                    ("state", "io.debezium.transforms.ExtractChangedRecordState"),
+                    ("unwrap", "io.debezium.transforms.ExtractNewRecordState"),
+                    unwrapped=False,
+                    state__header__changed__name="Changed",
+                    unwrap__delete__tombstone__handling__mode="rewrite-with-tombstone",
+                    unwrap__add__headers="op",
+                )
+            },
+            (*_PEOPLE,),
+        ),
+        Configuration(
+            "zones",
+            {
+                **SCHEMAS,
+                **_edited(
+                    ("zone", "io.debezium.transforms.TimezoneConverter"),
+                    ("unwrap", "io.debezium.transforms.ExtractNewRecordState"),
+                    unwrapped=False,
+                    zone__converted__timezone="Europe/Berlin",
+                    zone__exclude__list="source:orders,datetimes:t1",
+                    unwrap__delete__tombstone__handling__mode="drop",
+                ),
+            },
+            ("orders", "timestamps", "datetimes", "dates"),
+        ),
+        Configuration(
+            "zones-of-envelopes",
+            {
+                **SCHEMAS,
+                **_edited(
+                    ("zone", "io.debezium.transforms.TimezoneConverter"),
+                    unwrapped=False,
+                    zone__converted__timezone="+05:30",
+                ),
+            },
+            ("orders", "timestamps", "datetimes"),
+        ),
+        Configuration(
+            "edits-avro",
+            {
+                **_edited(
+                    ("place", "InsertField$Value"),
+                    ("fewer", "ReplaceField$Value"),
+                    ("cast", "Cast$Value"),
+                    ("keyed", "ValueToKey"),
+                    ("plain", "ExtractField$Key"),
+                    place__topic__field="at_topic!",
+                    place__partition__field="at_partition",
+                    place__timestamp__field="at_time",
+                    place__static__field="place",
+                    place__static__value="north",
+                    fewer__exclude="secret",
+                    fewer__renames="name:title",
+                    cast__spec="customer:int64,note:string",
+                    keyed__fields="id",
+                    keyed__predicate="customers",
+                    plain__field="id",
+                    plain__predicate="customers",
+                ),
+                "predicates": "customers",
+                "predicates.customers.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+                "predicates.customers.pattern": r".*\.customers",
+            },
+            ("customers", "orders", "composite"),
+            avro=True,
+        ),
+        Configuration(
             "schema-changes-of-others",
             {
                 "include.schema.changes": "true",

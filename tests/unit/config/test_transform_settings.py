@@ -12,11 +12,13 @@ from incsnap.config.load import Loaded, explain, from_properties
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.transforms.chain import Step
+from incsnap.transforms.changed_state import ExtractChangedRecordState
 from incsnap.transforms.conditions import Not, OneOf
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
-from incsnap.transforms.record_spec import EnvelopeField, Route
+from incsnap.transforms.record_spec import EnvelopeField, Route, TimeZone, ZoneRule
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
+from incsnap.transforms.time_zones import TimezoneConverter
 from incsnap.transforms.unwrap import ExtractNewRecordState
 from tests.support.properties import QUIET, dotted
 
@@ -296,3 +298,46 @@ def test_options_that_a_transform_does_not_know_are_told_and_not_called_obeyed(t
     fates = {each.name: each.fate for each in explain(tmp_path / "job.json").settings}
     assert fates["transforms.unwrap.add.field"] == "without effect"
     assert fates["transforms.unwrap.replace.null.with.default"] == "obeyed"
+
+
+_ZONES = "io.debezium.transforms.TimezoneConverter"
+_STATE = "io.debezium.transforms.ExtractChangedRecordState"
+
+
+def test_changed_columns_are_named_in_headers() -> None:
+    read = loaded(_STATE, header__changed__name="c", header__unchanged__name="u")
+    assert read.settings.transforms == (Step(ExtractChangedRecordState("c", "u")),)
+    assert any("the transform adds nothing" in warning for warning in loaded(_STATE).warnings)
+
+
+def test_a_time_zone_is_read_with_its_lists() -> None:
+    read = loaded(_ZONES, converted__timezone="Europe/Berlin", include__list="source:orders:at,items,lines:seen")
+    rules = (ZoneRule("source", "orders", "at"), ZoneRule("source", "items"), ZoneRule("source", "lines", "seen"))
+    assert read.settings.transforms == (Step(TimezoneConverter("Europe/Berlin", rules)),)
+    written = read.settings.model_dump_json()
+    assert Settings.model_validate_json(written).transforms == read.settings.transforms
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "converted.timezone: missing"),
+        ({"converted.timezone": "Mars/Phobos"}, "is not a time zone"),
+        ({"include.list": "orders"}, "is not a list as Debezium allows it"),
+        ({"include.list": "source:a,source:b:c"}, "is not a list as Debezium allows it"),
+        ({"include.list": "a:b", "exclude.list": "a:b"}, "allows one of them alone"),
+        ({"exclude.list": "source:a:before.b"}, "is a field of one part of the envelope"),
+    ],
+)
+def test_time_zones_that_cannot_be_obeyed_are_refused(options: dict[str, str], message: str) -> None:
+    given = {"converted.timezone": "+01:00", **options} if options else {}
+    assert message in problem(_ZONES, {f"transforms.t.{name}": value for name, value in given.items()})
+
+
+def test_rules_of_time_zones_count_in_the_order_of_debezium() -> None:
+    rules = (ZoneRule("topic", "p.d.t", "a"), ZoneRule("source", "t"), ZoneRule("", "u", "b"))
+    includes, excludes = (TimeZone("UTC", "p.d.t", rules, includes) for includes in (True, False))
+    assert [includes.converts("t", name) for name in "ab"] == [True, False]
+    assert [excludes.converts("t", name) for name in "ab"] == [False, True]
+    other = TimeZone("UTC", "p.d.other", rules, includes=False)
+    assert [other.converts(table, name) for table, name in ("ta", "ub", "uc", "xa")] == [False, False, True, True]

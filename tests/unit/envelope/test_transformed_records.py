@@ -11,6 +11,8 @@ import pytest
 
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.envelope.change_records import TopicRecords, change_records
+from incsnap.envelope.changed_columns import names_of
+from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.partitioner import bucket_of
 from incsnap.envelope.record_encoder import topics
@@ -19,14 +21,16 @@ from incsnap.envelope.row_changes import changes_of_table
 from incsnap.envelope.snapshot_records import snapshot_records
 from incsnap.envelope.sources import SourceColumns, SourceConstants
 from incsnap.envelope.table_format import TableFormat, table_format
+from incsnap.envelope.table_view import view_of
 from incsnap.errors import ConfigError
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import BucketBatch, ChangeBlock, Delivery
 from incsnap.transforms.chain import Chain, Step
+from incsnap.transforms.changed_state import ExtractChangedRecordState
 from incsnap.transforms.conditions import GROOVY, OneOf, choice_of, condition_of
 from incsnap.transforms.content_router import ContentBasedRouter
-from incsnap.transforms.edits import EditFields, ValueToKey
+from incsnap.transforms.edits import EditFields, HeaderToValue, ValueToKey
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone
 from incsnap.transforms.record_spec import Constant, EnvelopeField, ExtractField
@@ -238,6 +242,38 @@ def test_a_field_that_the_value_does_not_have_is_named_with_those_that_it_has() 
         made(Filter("f", condition_of("value.after.w == 1", GROOVY)))
     with pytest.raises(ConfigError, match="are envelopes with before and after"):
         made(ValueToKey("k", ("v",)))
+
+
+def test_headers_name_the_columns_that_an_update_has_changed() -> None:
+    state = ExtractChangedRecordState("changed", "same")
+    (of_topic,) = changes(made(state, ExtractNewRecordState("rewrite-with-tombstone", headers=(OP,))))
+    none = [("changed", b"[]"), ("same", b"[]")]
+    assert of_topic.records.column("headers").to_pylist() == [
+        [*none, ("__op", b"c")],
+        [("changed", b'["v"]'), ("same", b'["id"]'), ("__op", b"u")],
+        [*none, ("__op", b"d")],
+        [*none, ("__op", b"d"), ("__op", b"d")],
+        [*none, ("__op", b"c")],
+        [*none, ("__op", b"d")],
+        [*none, ("__op", b"d"), ("__op", b"d")],
+    ]
+    (read,) = rows(made(state), [(3, "c")]).values()
+    assert read.column("headers").to_pylist() == [none]
+    (other,) = changes(made(RegexRouter(".*", "all"), state))
+    assert other.records.column("headers").to_pylist()[3] is None
+
+
+def test_names_of_columns_are_quoted_as_in_a_list_of_connect() -> None:
+    shape = TableShape(TableId("d", "t"), (Column("id", "int"), Column('a"b\\c', "int")), key=(0,))
+    fields = view_of(shape, ColumnRules()).fields
+    lists = names_of(fields, [np.array([True]), np.array([True])], np.array([False, True]))
+    assert lists.to_pylist() == ["[]", r'["id","a\"b\\c"]']
+
+
+def test_a_list_of_columns_is_no_field_of_the_value() -> None:
+    moved = HeaderToValue("m", ("changed",), ("changed",), moves=True)
+    with pytest.raises(ConfigError, match="is written as a header alone"):
+        made(ExtractChangedRecordState("changed"), ExtractNewRecordState("drop"), moved)
 
 
 def test_a_window_has_no_dropped_rows() -> None:
