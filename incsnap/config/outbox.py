@@ -98,12 +98,12 @@ def problems(chain: Chain, formats: Formats) -> list[str]:
         " is no EventRouter. Set org.apache.kafka.connect.json.JsonConverter or"
         " io.confluent.connect.avro.AvroConverter"
         for side, choice in (("key", formats.key), ("value", formats.value))
-        if choice.kind in _ALONE and not routers
+        if choice.kind in _ALONE and not routers and (side, choice.kind) != ("key", "text")
     ]
     kind = formats.value.kind
     for event in routers:
         for side, choice in (("key", formats.key), ("value", formats.value)):
-            if choice.kind == "avro":
+            if choice.is_registered:
                 refused.append(
                     f"{side}.converter: events of transforms.{event.name} are written as JSON, text or bytes. Set"
                     " JsonConverter, StringConverter or io.debezium.converters.BinaryDataConverter, or capture the"

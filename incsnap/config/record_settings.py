@@ -27,7 +27,8 @@ _STRATEGIES = ("DefaultTopicNamingStrategy", "DefaultUnicodeTopicNamingStrategy"
 _CONVERTERS = {
     "org.apache.kafka.connect.json.JsonConverter": "json",
     "io.confluent.connect.avro.AvroConverter": "avro",
-    # Only for values of outbox events, see `outbox.problems`.
+    "io.confluent.connect.json.JsonSchemaConverter": "json-schema",
+    # Only for outbox events and for keys, see `outbox.problems`.
     "org.apache.kafka.connect.storage.StringConverter": "text",
     "org.apache.kafka.connect.converters.ByteArrayConverter": "bytes",
     "io.debezium.converters.BinaryDataConverter": "bytes",
@@ -41,7 +42,12 @@ _APICURIO = (
 _DELEGATE = "delegate.converter.type"
 _NULLS = "replace.null.with.default"
 _OF_JSON = (_NULLS, "schemas.enable", "schemas.cache.size", "decimal.format")
-#: Option of the Avro converter. The other options go to the registry's client.
+#: Options of the JSON Schema converter that are no options of the registry's client.
+_OF_JSON_SCHEMAS = (
+    *("decimal.format", "object.additional.properties", "json.oneof.for.nullables", "json.fail.invalid.schema"),
+    *("use.optional.for.nonrequired", "generalized.sum.type.support", "json.default.property.inclusion"),
+)
+#: Option of converters with a registry. The other options go to the registry's client.
 _URL = "schema.registry.url"
 
 
@@ -83,10 +89,17 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
     url = reader.required(f"{name}.{_URL}", "the address of the schema registry, http://host:port")
     if url and not url.startswith(("http://", "https://")):
         reader.problem(f"{name}.{_URL}", "of the form http://host:port")
-    _check_options(reader, name, {option: value for option, value in options.items() if option != _URL})
-    return FormatChoice("avro"), RegistrySettings(
-        url=url, client={option: value for option, value in options.items() if option not in (_URL, "schemas.enable")}
-    )
+    own = (_URL, "schemas.enable", *(_OF_JSON_SCHEMAS if kind == "json-schema" else ()))
+    client = {option: value for option, value in options.items() if option not in own}
+    _check_options(reader, name, client)
+    choice = FormatChoice(kind)
+    if kind == "json-schema":
+        decimals = reader.read(f"{name}.decimal.format", one_of("base64", "numeric"), "base64")
+        is_open = reader.read(f"{name}.object.additional.properties", FLAG, "true")
+        if not reader.read(f"{name}.json.oneof.for.nullables", FLAG, "true"):
+            reader.problem(f"{name}.json.oneof.for.nullables", "true: a field that may be null is a oneOf")
+        choice = FormatChoice(kind, decimals=decimals, closed=not is_open)
+    return choice, RegistrySettings(url=url, client=client)
 
 
 def _check_options(reader: SettingsReader, name: str, options: Mapping[str, str]) -> None:

@@ -113,14 +113,14 @@ class Formats(Frozen):
 
     key: FormatChoice = FormatChoice()
     value: FormatChoice = FormatChoice()
-    key_registry: RegistrySettings = RegistrySettings()  #: schema registry, if keys are Avro
-    value_registry: RegistrySettings = RegistrySettings()  #: schema registry, if values are Avro
+    key_registry: RegistrySettings = RegistrySettings()  #: schema registry, if keys have the ids of schemas
+    value_registry: RegistrySettings = RegistrySettings()  #: schema registry, if values have the ids of schemas
     schema_names: str = of("schema.name.adjustment.mode")
 
     @property
     def show_schemas(self) -> bool:
         """Whether records contain a schema or the id of one."""
-        return any(choice.schemas or choice.kind == "avro" for choice in (self.key, self.value))
+        return any(choice.schemas or choice.is_registered for choice in (self.key, self.value))
 
 
 class FailureHandling(Frozen):

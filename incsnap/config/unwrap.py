@@ -9,6 +9,7 @@ from incsnap.config.reader import SettingsReader
 from incsnap.config.settings import Formats
 from incsnap.envelope.added_fields import is_known
 from incsnap.transforms.chain import Chain
+from incsnap.transforms.content_router import ContentBasedRouter
 from incsnap.transforms.record_spec import EnvelopeField, Route
 from incsnap.transforms.unwrap import MODES, ExtractNewRecordState
 
@@ -38,18 +39,22 @@ def extract_new_record_state(reader: SettingsReader, name: str) -> ExtractNewRec
 
 
 def problems(chain: Chain, formats: Formats) -> list[str]:
-    """Return a problem, as text, for each Avro converter that a `route.by.field` rules out.
+    """Return a problem, as text, for each converter with a registry that topics by columns rule out.
 
-    With `route.by.field` a column of each row decides the topic. But Avro schemas are registered by topic, before rows
-    are read. An empty list means that all is well.
+    With `route.by.field`, and with a ContentBasedRouter that asks for columns, each row decides its topic. But schemas
+    are registered by topic, before rows are read. An empty list means that all is well.
     """
     routes = [step.transform.route for step in chain if isinstance(step.transform, ExtractNewRecordState)]
-    avro = [side for side, choice in (("key", formats.key), ("value", formats.value)) if choice.kind == "avro"]
+    avro = [side for side, choice in (("key", formats.key), ("value", formats.value)) if choice.is_registered]
+    by_columns = [step.transform for step in chain if isinstance(step.transform, ContentBasedRouter)]
+    routed = [
+        *(f"{route.name}.route.by.field" for route in routes if route is not None),
+        *(f"{router.name}.topic.expression" for router in by_columns if router.asks_for_columns),
+    ]
     return [
-        f"transforms.{route.name}.route.by.field: Avro's schemas are registered by topic, before rows are read, so"
-        f" {side}.converter cannot be Avro. Set JsonConverter, or send tables to topics by a RegexRouter"
-        for route in routes
-        if route is not None
+        f"transforms.{setting}: schemas are registered by topic, before rows are read, so"
+        f" {side}.converter cannot have a schema registry. Set JsonConverter, or send tables to topics by a RegexRouter"
+        for setting in routed
         for side in avro
     ]
 

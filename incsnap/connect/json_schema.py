@@ -23,7 +23,7 @@ _NAMES = {"float32": "float", "float64": "double"}
 @lru_cache(maxsize=4096)
 def schema_json(schema: Schema) -> str:
     """Return the schema as JSON without blanks. Strings are escaped as in records."""
-    return _text(_written(schema))
+    return json_text(_written(schema))
 
 
 def _written(schema: Schema, field: str | None = None) -> dict[str, Any]:
@@ -56,11 +56,12 @@ def _items(schema: Schema) -> Schema:
     return schema.items
 
 
-def _text(value: Any) -> str:
+def json_text(value: Any) -> str:
+    """Return dicts, lists and primitives as JSON without blanks, as Java writes numbers and strings."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{literal(name)}:{_text(inner)}" for name, inner in value.items()) + "}"
+        return "{" + ",".join(f"{literal(name)}:{json_text(inner)}" for name, inner in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(_text, value)) + "]"
+        return "[" + ",".join(map(json_text, value)) + "]"
     if isinstance(value, str):
         return literal(value)
     if isinstance(value, float):

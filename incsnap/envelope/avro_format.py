@@ -227,7 +227,12 @@ def schema_head(register: Register, subject: str, schema: Schema) -> bytes:
 
     Raise what `register` raises if the registry fails, and ConfigError for a name that Avro does not allow.
     """
-    return b"\x00" + register(subject, avro_json(schema)).to_bytes(4, "big")
+    return framed_id(register(subject, avro_json(schema)))
+
+
+def framed_id(number: int) -> bytes:
+    """Return the five bytes that begin a record: a zero byte and the schema's id, big-endian."""
+    return b"\x00" + number.to_bytes(4, "big")
 
 
 def _source_fields(values: Sequence[tuple[str, Value]], rows: int) -> BytesArray:

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from incsnap.columns.arrow import Array, BytesArray, Columns
 from incsnap.columns.variable import take
 from incsnap.connect.avro_columns import AvroRow
+from incsnap.connect.java_floats import java_text
 from incsnap.connect.schema import Schema
 from incsnap.envelope.added_fields import change_values, read_values
 from incsnap.envelope.avro_format import Register, schema_head
 from incsnap.envelope.edited_fields import Rows, Whole, added_field, column_field, edited, object_texts
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.format import Changes
+from incsnap.envelope.framed_json import json_head, with_head
 from incsnap.envelope.json_rows import around, join
 from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_view import TableView
@@ -29,21 +34,40 @@ class WholeFormat:
     """The encoder of keys or values whose fields are edited. `subject`: the registry's name for the schema."""
 
     def __init__(self, whole: Whole, choice: FormatChoice, register: Register | None, subject: str) -> None:
-        self._whole, self._avro = whole, choice.kind == "avro"
-        self._head, self._tail = around(whole.whole_schema if choice.schemas and not self._avro else None)
-        if self._avro:
+        self._whole, self._kind, self._prefix = whole, choice.kind, b""
+        self._head, self._tail = around(whole.whole_schema if choice.schemas else None)
+        if choice.kind == "text":
+            _refuse_what_is_no_text(whole)
+        elif choice.kind == "avro":
             assert register is not None
             self._prefix = schema_head(register, subject, whole.whole_schema)
+        elif choice.kind == "json-schema":
+            assert register is not None
+            self._prefix = json_head(register, subject, whole.whole_schema, choice)
 
     def encode(self, rows: Rows) -> BytesArray:
         """Return one key or value for each row (`pa.binary()`)."""
-        if self._avro:
+        if self._kind == "avro":
             return self._records(rows)
+        if self._kind == "text":
+            return self._texts(rows)
         if self._whole.is_struct:
             texts: Array = object_texts(self._whole.fields, rows)
         else:
             texts = self._whole.fields[0].encode(rows).complete().fill_null("null")
-        return join([self._head, texts, self._tail], len(rows))
+        joined = join([self._head, texts, self._tail], len(rows))
+        return with_head(self._prefix, joined) if self._prefix else joined
+
+    def _texts(self, rows: Rows) -> BytesArray:
+        """Return the texts that Java makes of values: `Struct{id=1,name=x}`, without the fields that are null."""
+        texts = [_as_java_prints(field.connect(rows)) for field in self._whole.fields]
+        if not self._whole.is_struct:
+            return texts[0].cast(pa.binary())
+        members: list[Array] = []
+        for field, values in zip(self._whole.fields, texts, strict=True):
+            members.append(pc.binary_join_element_wise(f"{field.name}=", values, ""))
+        inner = pc.binary_join_element_wise(*members, ",", null_handling="skip")
+        return pc.binary_join_element_wise("Struct{", inner, "}", "").cast(pa.binary())
 
     def _records(self, rows: Rows) -> BytesArray:
         row = AvroRow(len(rows))
@@ -51,6 +75,22 @@ class WholeFormat:
         for field in self._whole.fields:
             row.field(field.name, field.schema, field.connect(rows))
         return row.joined()
+
+
+def _as_java_prints(values: Array) -> Array:
+    return java_text(values) if pa.types.is_floating(values.type) else values.cast(pa.string())
+
+
+def _refuse_what_is_no_text(whole: Whole) -> None:
+    """Raise ConfigError for a field that Java would print without its value."""
+    for field in whole.fields:
+        if field.schema.type in ("bytes", "struct", "array", "map"):
+            raise ConfigError(
+                f"StringConverter has no text for the field {field.name} of a key: its type is"
+                f" {field.schema.name or field.schema.type}",
+                "Set key.converter to JsonConverter; or make the key of another column (ValueToKey), or set"
+                " decimal.handling.mode=string, if it is a DECIMAL.",
+            )
 
 
 class EditedKeys:

@@ -14,12 +14,19 @@ from incsnap.types.modes import Modes
 class FormatChoice:
     """The chosen format of keys, or of values."""
 
-    #: json, avro, text or bytes. Text and bytes are for outbox events; all other records are then JSON. For values also
-    #: row and images: columns of a DataFrame (`frame_format`).
+    #: json, json-schema (JSON behind the id of its schema), avro, text or bytes. Text and bytes are for outbox events;
+    #: all other records are then JSON. Without an outbox, text is for keys. For values also row and images: columns of
+    #: a DataFrame (`frame_format`).
     kind: str = "json"
     schemas: bool = False  #: each message carries its JSON schema
     decimals: str = field(default="base64", repr=False)  #: decimal.format of JSON: base64 or numeric
     raw: bool = False  #: outbox events: values of bytes are sent as they are; all other values are JSON
+    closed: bool = field(default=False, repr=False)  #: JSON Schemas say that objects have no other members
+
+    @property
+    def is_registered(self) -> bool:
+        """Return True if schemas are in a registry, and records have their ids."""
+        return self.kind in ("avro", "json-schema")
 
 
 @dataclass(frozen=True, slots=True)

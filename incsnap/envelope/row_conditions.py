@@ -18,7 +18,18 @@ from incsnap.columns.variable import Bools, Ints, take
 from incsnap.envelope.row_topics import is_topic_name
 from incsnap.envelope.table_view import TableView, ViewField
 from incsnap.errors import ConfigError
-from incsnap.transforms.conditions import All, AnyOf, Choice, Condition, Not, OneOf, Ordered, Truth, Value
+from incsnap.transforms.conditions import (
+    All,
+    AnyOf,
+    Choice,
+    Condition,
+    Not,
+    OneOf,
+    Ordered,
+    Truth,
+    Value,
+    conditions_of,
+)
 from incsnap.transforms.record_spec import CaseRoute, RecordSpec
 from incsnap.types.modes import Modes
 
@@ -154,7 +165,7 @@ class CaseTopics:
 
     def __init__(self, view: TableView, spec: RecordSpec, route: CaseRoute, modes: Modes) -> None:
         self._choice, self._else = route.choice, spec.topic
-        conditions = list(_conditions(route.choice))
+        conditions = list(conditions_of(route.choice))
         self._rows = RowConditions(view, f"{route.name}.topic.expression", conditions, modes)
         for topic in _topics(route.choice):
             if not is_topic_name(topic):
@@ -178,12 +189,6 @@ class CaseTopics:
         mask = pa.array(self._rows.holds(choice.condition, images, records))
         chosen, otherwise = (self._chosen(each, images, records) for each in (choice.chosen, choice.otherwise))
         return pc.if_else(mask, chosen, otherwise)
-
-
-def _conditions(choice: Choice | str | None) -> list[Condition]:
-    if not isinstance(choice, Choice):
-        return []
-    return [choice.condition, *_conditions(choice.chosen), *_conditions(choice.otherwise)]
 
 
 def _topics(choice: Choice | str | None) -> list[str]:

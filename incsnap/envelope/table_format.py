@@ -31,6 +31,7 @@ from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.flat_rows import FlatRows, flat_schema
 from incsnap.envelope.format import EnvelopeFormat, JoinedFormat, KeyFormat, StructFormat, ValueFormat
 from incsnap.envelope.frame_format import IMAGES, ROW, FrameValues
+from incsnap.envelope.framed_json import FramedEnvelopes, FramedKeys, FramedStructs, FramedValues, json_head
 from incsnap.envelope.json_format import JsonRows, JsonStructs, JsonValues
 from incsnap.envelope.json_rows import around, json_objects, rows_of
 from incsnap.envelope.outbox_events import EventFormat
@@ -43,6 +44,7 @@ from incsnap.envelope.table_view import EXACT, TableView, view_of
 from incsnap.envelope.value_texts import json_template
 from incsnap.tables import TableShape
 from incsnap.transforms.chain import refusal_of_updates
+from incsnap.transforms.outbox import EventRouter
 from incsnap.transforms.record_spec import CaseRoute, RecordSpec, TakeFromValue, TimeZone, ValueShape, change_spec
 
 
@@ -185,7 +187,12 @@ class _Maker:
             edited = EditedRows(self.view, spec, self._envelope, self._registers.value)
             return RecordEncoder(spec, kind, key, edited, topics=topics, kept=kept)
         if spec.value is ValueShape.ROW:
-            rows = FlatRows(self.view.shape.id, spec, self._envelope, self._rows(spec))
+            rows: ValueFormat = FlatRows(self.view.shape.id, spec, self._envelope, self._rows(spec))
+            choice = self._envelope.value
+            if choice.kind == "json-schema":
+                assert self._registers.value is not None
+                schema = flat_schema(self.view, spec, self._envelope.value_modes)
+                rows = FramedValues(rows, json_head(self._registers.value, f"{spec.topic}-value", schema, choice))
             return RecordEncoder(spec, kind, key, rows, topics=topics, kept=kept)
         return RecordEncoder(spec, kind, key, null_value=self._null_value(spec), topics=topics, kept=kept)
 
@@ -201,6 +208,12 @@ class _Maker:
             maker._keys = self._keys
             self._of_zones[zones] = maker
         return self._of_zones[zones]
+
+    @property
+    def _has_text_keys(self) -> bool:
+        """Whether keys are texts. Behind the router of an outbox, keys of other tables are JSON."""
+        routed = any(isinstance(step.transform, EventRouter) for step in self._envelope.transforms)
+        return self._envelope.key.kind == "text" and not routed
 
     def _topics(self, spec: RecordSpec) -> RowTopics | CaseTopics | None:
         if spec.route is None:
@@ -222,7 +235,7 @@ class _Maker:
         taken = self.view.fields if takes else ()
         same = (spec.topic, spec.key_name, spec.key_version, spec.key_fields, spec.key_edits, taken)
         if same not in self._keys:
-            if spec.key_edits or spec.key_version is not None:
+            if spec.key_edits or spec.key_version is not None or self._has_text_keys:
                 edited = EditedKeys(self.view, spec, self._envelope, choice, modes, self._registers.key)
                 self._keys[same] = edited
                 return edited
@@ -234,8 +247,13 @@ class _Maker:
                 assert self._registers.key is not None
                 self._keys[same] = avro_keys(self.view, spec, self._envelope, self._registers.key)
             else:
-                schema = key_schema(self.view, spec, modes) if choice.schemas else None
-                self._keys[same] = JsonRows(self.view.key, modes, schema, constants=spec.key_fields)
+                schema = key_schema(self.view, spec, modes)
+                rows = JsonRows(self.view.key, modes, schema if choice.schemas else None, constants=spec.key_fields)
+                self._keys[same] = rows
+                if choice.kind == "json-schema":
+                    assert self._registers.key is not None
+                    head = json_head(self._registers.key, f"{spec.topic}-key", schema, choice)
+                    self._keys[same] = FramedKeys(rows, head)
         return self._keys[same]
 
     def _envelope_format(self, spec: RecordSpec) -> EnvelopeFormat:
@@ -245,8 +263,12 @@ class _Maker:
         if choice.kind == "avro":
             assert self._registers.value is not None
             return AvroValues(self.view, spec, self._envelope, self._registers.value)
-        schema = envelope_schema(self.view, spec, modes) if choice.schemas else None
-        return JsonValues(self.view, self._envelope, schema, envelope_constants(spec))
+        schema = envelope_schema(self.view, spec, modes)
+        envelopes = JsonValues(self.view, self._envelope, schema if choice.schemas else None, envelope_constants(spec))
+        if choice.kind != "json-schema":
+            return envelopes
+        assert self._registers.value is not None
+        return FramedEnvelopes(envelopes, json_head(self._registers.value, f"{spec.topic}-value", schema, choice))
 
     def _rows(self, spec: RecordSpec) -> JsonRows | AvroRows:
         choice, modes = self._envelope.value, self._envelope.value_modes
@@ -263,7 +285,7 @@ class _Maker:
         JSON writes a null that has a schema as a text; Avro writes no bytes.
         """
         choice = self._envelope.value
-        if spec.value is ValueShape.NOTHING or choice.kind == "avro":
+        if spec.value is ValueShape.NOTHING or choice.is_registered:
             return None
         schema = row_schema(self.view, spec, self._envelope.value_modes) if choice.schemas else None
         head, tail = around(schema)
@@ -279,4 +301,7 @@ def struct_format(choice: FormatChoice, register: Register | None = None) -> Str
     if choice.kind == "avro":
         assert register is not None
         return AvroStructs(register)
+    if choice.kind == "json-schema":
+        assert register is not None
+        return FramedStructs(JsonStructs(schemas=False), register, choice)
     return JsonStructs(schemas=choice.schemas)

@@ -23,9 +23,12 @@ _MOST_DIFFERENCES = 8
 
 
 class Registry:
-    """A schema registry, reached with the settings of a converter. Raise ConfigError if the settings are wrong."""
+    """A schema registry, reached with the settings of a converter. Raise ConfigError if the settings are wrong.
 
-    def __init__(self, url: str, client: Mapping[str, str]) -> None:
+    `kind` says what schemas are: avro, or json-schema.
+    """
+
+    def __init__(self, url: str, client: Mapping[str, str], kind: str = "avro") -> None:
         # Imported here, because the import takes 0.25 s and a job that writes JSON does not need it.
         from confluent_kafka import schema_registry
 
@@ -33,7 +36,9 @@ class Registry:
         self._url = _without_password(url)
         self._settings = settings
         self._errors = schema_registry.SchemaRegistryError
-        self._avro: Callable[[str], Any] = lambda text: schema_registry.Schema(text, "AVRO")
+        self._is_avro = kind == "avro"
+        type_ = "AVRO" if self._is_avro else "JSON"
+        self._schema: Callable[[str], Any] = lambda text: schema_registry.Schema(text, type_)
         # A new client for each request: requests are rare, and workers need no idle connection.
         self._open: Callable[[], Any] = lambda: schema_registry.SchemaRegistryClient(dict(settings.client))
         try:
@@ -73,14 +78,14 @@ class Registry:
                 f"registering a schema of {subject}",
                 subject,
                 schema,
-                lambda client: client.register_schema(subject, self._avro(schema), normalize),
+                lambda client: client.register_schema(subject, self._schema(schema), normalize),
             )
         else:
             number = self._ask(
                 f"looking up the schema of {subject} (auto.register.schemas=false)",
                 subject,
                 schema,
-                lambda client: client.lookup_schema(subject, self._avro(schema), normalize).schema_id,
+                lambda client: client.lookup_schema(subject, self._schema(schema), normalize).schema_id,
             )
         return number
 
@@ -94,7 +99,7 @@ class Registry:
         if json.loads(latest.schema.schema_str) != json.loads(schema):
             raise SinkRefused(
                 f"The latest schema of {subject} is not that of the table"
-                + _listed(differences(latest.schema.schema_str, schema)),
+                + self._differences(latest.schema.schema_str, schema),
                 "Set use.latest.version=false and let incsnap register its schema, or register this one by hand:\n"
                 + schema,
             )
@@ -147,7 +152,11 @@ class Registry:
                 latest = client.get_latest_version(subject).schema.schema_str
         except Exception:  # noqa: BLE001 - the refusal matters more; it is reported without the older schema
             return ""
-        return _listed(differences(latest, schema))
+        return self._differences(latest, schema)
+
+    def _differences(self, latest: str, schema: str) -> str:
+        """Return the differences of two Avro schemas for people; "" for JSON Schemas, which are shown whole."""
+        return _listed(differences(latest, schema)) if self._is_avro else ""
 
 
 def _listed(lines: list[str]) -> str:

@@ -43,26 +43,26 @@ def reach_registries(settings: Settings) -> None:
     """Check that each schema registry that the settings need answers. Raise ServerUnreachable or ConfigError."""
     formats = settings.formats
     for choice, registry in ((formats.key, formats.key_registry), (formats.value, formats.value_registry)):
-        if choice.kind == "avro":
-            _registry(registry.url, tuple(sorted(registry.client.items()))).reach()
+        if choice.is_registered:
+            _registry(registry.url, tuple(sorted(registry.client.items())), choice.kind).reach()
 
 
 def _registers(settings: Settings) -> Registers:
     formats = settings.formats
     return Registers(
-        _register(formats.key_registry) if formats.key.kind == "avro" else None,
-        _register(formats.value_registry) if formats.value.kind == "avro" else None,
+        _register(formats.key_registry, formats.key.kind) if formats.key.is_registered else None,
+        _register(formats.value_registry, formats.value.kind) if formats.value.is_registered else None,
     )
 
 
-def _register(settings: RegistrySettings) -> Register:
+def _register(settings: RegistrySettings, kind: str) -> Register:
     # Bound methods of one object are equal. So a format with this registry is found again, not made again.
-    return _registry(settings.url, tuple(sorted(settings.client.items()))).register
+    return _registry(settings.url, tuple(sorted(settings.client.items())), kind).register
 
 
 @lru_cache(maxsize=4)
-def _registry(url: str, client: tuple[tuple[str, str], ...]) -> Registry:
-    return Registry(url, dict(client))
+def _registry(url: str, client: tuple[tuple[str, str], ...], kind: str) -> Registry:
+    return Registry(url, dict(client), kind)
 
 
 def _envelope(settings: Settings) -> EnvelopeSettings:

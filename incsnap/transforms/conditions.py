@@ -172,6 +172,26 @@ def _joined(kind: type[All] | type[AnyOf], parts: list[Condition]) -> Condition:
     return left[0] if len(left) == 1 else kind(tuple(left))
 
 
+def asks_for_columns(condition: Condition) -> bool:
+    """Return True if the condition asks for more than the operation."""
+    match condition:
+        case OneOf(path) | Ordered(path):
+            return path != ("op",)
+        case Not(part):
+            return asks_for_columns(part)
+        case All(parts) | AnyOf(parts):
+            return any(map(asks_for_columns, parts))
+    return False
+
+
+def conditions_of(choice: Choice | str | None) -> Iterator[Condition]:
+    """Yield the conditions of a choice."""
+    if isinstance(choice, Choice):
+        yield choice.condition
+        yield from conditions_of(choice.chosen)
+        yield from conditions_of(choice.otherwise)
+
+
 class _ConditionParser:
     """A parser by recursive descent."""
 

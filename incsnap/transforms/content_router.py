@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from incsnap.transforms.conditions import Choice, Truth
+from incsnap.transforms.conditions import Choice, Truth, asks_for_columns, conditions_of
 from incsnap.transforms.filter import condition_on
 from incsnap.transforms.record_spec import CaseRoute, RecordSpec
 from signals.regex import java_pattern
@@ -24,6 +24,11 @@ class ContentBasedRouter:
     keeps_empty: bool = True  #: null.handling.mode=keep: tombstones keep their topic
     #: name of the class where settings are stored as JSON
     kind: Literal["ContentBasedRouter"] = "ContentBasedRouter"
+
+    @property
+    def asks_for_columns(self) -> bool:
+        """Return True if a column decides about the topic."""
+        return any(map(asks_for_columns, conditions_of(self.choice)))
 
     def apply(self, spec: RecordSpec) -> RecordSpec | None:
         """Return the spec with the topic; None if tombstones are dropped.

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import secrets
 import urllib.request
+from decimal import Decimal
 
+import jsonschema  # type: ignore[import-untyped]
 import pyarrow as pa
 import pytest
 
 from incsnap.connect.avro_schema import avro_json
 from incsnap.connect.schema import Schema
 from incsnap.envelope.avro_format import AvroStructs, AvroValues, avro_keys
-from incsnap.envelope.envelope_settings import EnvelopeSettings
+from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
+from incsnap.envelope.record_encoder import READ
 from incsnap.envelope.sources import SourceConstants
+from incsnap.envelope.table_format import Registers, table_format
 from incsnap.kafka.refusals import SinkRefused
 from incsnap.kafka.registry import Registry
+from incsnap.tables import Column, TableId, TableShape
 from incsnap.transforms.record_spec import change_spec
 from tests.support.hand_made_view import hand_made_view
 from tests.support.registry import read_avro, registry_client
@@ -71,6 +76,37 @@ def test_confluents_reader_reads_keys_values_and_single_records(registry_url: st
         (None, "-0.01"),
     ]
     assert read_avro(registry_url, f"{topic}.notes", single) == {"text": "hello"}
+
+
+def test_json_behind_the_id_of_its_schema_fits_the_schema(registry_url: str, topic: str) -> None:
+    registry = Registry(registry_url, {}, "json-schema")
+    choice = FormatChoice("json-schema")
+    settings = EnvelopeSettings("pre", "1.2.3", key=choice, value=choice)
+    columns = (Column("id", "bigint", nullable=False), Column("note", "varchar", charset="utf8mb4"))
+    shape = TableShape(TableId("shop", "orders"), (*columns, Column("paid", "decimal", precision=10, scale=2)), (0,))
+    made = table_format(shape, topic, settings, Registers(registry.register, registry.register))
+    rows = [pa.array([-1, 2**62]), pa.array(["é", None]), pa.array([Decimal("12.34"), None], pa.decimal128(10, 2))]
+    reads = made.encoders[READ]
+    assert reads is not None
+    assert reads.value is not None
+    values = reads.value.reads(rows, SOURCE, NOW).to_pylist()
+    keys = made.keys(rows).to_pylist()
+
+    with registry_client(registry_url) as client:
+        schemas = {side: client.get_latest_version(f"{topic}-{side}") for side in ("key", "value")}
+    assert [each[:1] for each in (*keys, *values)] == [b"\0"] * 4
+    for side, records in (("key", keys), ("value", values)):
+        number, text = schemas[side].schema_id, str(schemas[side].schema.schema_str)
+        assert {int.from_bytes(each[1:5], "big") for each in records} == {number}
+        for each in records:
+            jsonschema.Draft7Validator(json.loads(text)).validate(json.loads(each[5:]))
+    decoded = [json.loads(each[5:]) for each in values]
+    assert [value["after"]["note"] for value in decoded] == ["é", None]
+    assert json.loads(keys[0][5:]) == {"id": -1}
+    again = Registry(registry_url, {"use.latest.version": "true"}, "json-schema")
+    assert again.register(f"{topic}-key", str(schemas["key"].schema.schema_str)) == schemas["key"].schema_id
+    with pytest.raises(SinkRefused, match="is not that of the table"):
+        again.register(f"{topic}-key", '{"type":"object"}')
 
 
 def test_a_schema_has_one_number_however_often_and_by_whomever_it_is_registered(registry_url: str, topic: str) -> None:

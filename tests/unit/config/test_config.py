@@ -89,7 +89,7 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
             "With Apicurio's registry name io.co",
         ),
         ("key.converter", "AvroConverter", "key.converter.schema.registry.url: missing"),
-        ("key.converter", "org.apache.kafka.connect.storage.StringConverter", "there is no EventRouter"),
+        ("value.converter", "org.apache.kafka.connect.storage.StringConverter", "there is no EventRouter"),
         (
             "value.converter",
             "org.apache.kafka.connect.converters.LongConverter",

@@ -67,7 +67,7 @@ def test_rows_may_say_which_topic_they_go_to() -> None:
     read = loaded(_UNWRAP, route__by__field="lane")
     assert read.settings.transforms == (Step(ExtractNewRecordState(route=Route("t", "lane"))),)
     avro = {"value.converter": "AvroConverter", "value.converter.schema.registry.url": "http://r"}
-    assert "transforms.t.route.by.field: Avro's schemas are registered by topic" in problem(
+    assert "transforms.t.route.by.field: schemas are registered by topic" in problem(
         _UNWRAP, avro, route__by__field="lane"
     )
 

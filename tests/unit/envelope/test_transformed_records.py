@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from incsnap.envelope.changed_columns import names_of
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.partitioner import bucket_of
-from incsnap.envelope.record_encoder import topics
+from incsnap.envelope.record_encoder import READ, topics
 from incsnap.envelope.records import overtaken_by
 from incsnap.envelope.row_changes import changes_of_table
 from incsnap.envelope.snapshot_records import snapshot_records
@@ -233,6 +234,26 @@ def test_a_key_of_the_value_is_also_that_of_deletions_and_tombstones() -> None:
         ({"v": "b", "id": 9}, {"id": 9, "v": "b"}),
         ({"v": "x", "id": 5}, None),
     ]
+
+
+def test_keys_of_the_string_converter_are_what_java_prints() -> None:
+    choice = FormatChoice("text")
+    settings = EnvelopeSettings("p", "1", key=choice)
+    assert table_format(SHAPE, TOPIC, settings).keys(columns([(7, "x")])).to_pylist() == [b"Struct{id=7}"]
+    one = chain(ExtractNewRecordState(), ValueToKey("k", ("v",)), EditFields("x", "Key", ExtractField("v")))
+    encoder = table_format(SHAPE, TOPIC, replace(settings, transforms=one)).encoders[READ]
+    assert encoder is not None
+    assert encoder.key is not None
+    assert encoder.key.keys([pa.array([1, 2]), pa.array(["ä b", None])]).to_pylist() == ["ä b".encode(), None]
+    two = chain(ExtractNewRecordState(), ValueToKey("k", ("v", "id")))
+    encoder = table_format(SHAPE, TOPIC, replace(settings, transforms=two)).encoders[READ]
+    assert encoder is not None
+    assert encoder.key is not None
+    keys = encoder.key.keys([pa.array([1, 2]), pa.array(["a", None])]).to_pylist()
+    assert keys == [b"Struct{v=a,id=1}", b"Struct{id=2}"]
+    binary = TableShape(TableId("d", "t"), (Column("id", "binary", precision=4),), key=(0,))
+    with pytest.raises(ConfigError, match="StringConverter has no text for the field id"):
+        table_format(binary, TOPIC, settings)
 
 
 def test_a_field_that_the_value_does_not_have_is_named_with_those_that_it_has() -> None:
