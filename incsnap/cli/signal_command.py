@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import click
 
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
 from incsnap.config.settings import Settings
-from incsnap.errors import ConfigError, IncsnapError
 from incsnap.monitoring.signal_sender import send_signal
-from incsnap.monitoring.signalled_tables import never_captured, signalled_tables
-from incsnap.mysql.server_rules import Finding
+from incsnap.monitoring.signalled_tables import table_warnings
 from signals import send
 from signals.parse import SIGNALLED_LIMITS
 
@@ -71,22 +67,9 @@ def signal(
 
 
 def _check(settings: Settings, kind: str, tables: tuple[str, ...]) -> None:
-    """Print what is wrong with the tables of a signal of the type `kind`.
-
-    Raise ConfigError if `execute-snapshot` names only tables that cannot be read. A signal that stops a snapshot is
-    sent in any case: its table may have been dropped.
-    """
-    findings: Collection[Finding]
-    try:
-        signalled = signalled_tables(settings, tables)
-        findings, is_useless = signalled.findings, not signalled.readable
-    except (IncsnapError, TimeoutError) as error:
-        output.warning(f"It is not checked on MySQL whether the tables exist: {error}")
-        left_out = never_captured(settings, tables)
-        findings, is_useless = left_out.values(), set(left_out) == set(tables)
-    for finding in findings:
+    """Print what is wrong with the tables of a signal of the type `kind`. Errors: see `table_warnings`."""
+    warnings = table_warnings(settings, kind, tables)
+    if warnings.unchecked:
+        output.warning(warnings.unchecked)
+    for finding in warnings.findings:
         output.problem(f": {finding.problem}", finding.repair, severity="warning", name=finding.name)
-    if is_useless and kind == "execute-snapshot":
-        raise ConfigError(
-            "The signal was not sent: it names no table that can be read", "Repair what the warnings above name."
-        )

@@ -10,7 +10,6 @@ from incsnap.config.declarations import SETTINGS
 from incsnap.config.names import is_important, unused_names
 from incsnap.config.reader import SettingsReader
 from incsnap.config.references import is_reference
-from incsnap.config.secrets import is_secret
 from incsnap.config.transforms import is_unread
 from incsnap.config.without_effect import WITHOUT_EFFECT, reason_of
 
@@ -43,7 +42,7 @@ def explained(reader: SettingsReader, own: frozenset[str], inherited: frozenset[
     for name in sorted({*own, *inherited}):
         origin = FILE if name in own else WORKER
         value = reader.unresolved(name)
-        if is_secret(name) and not is_reference(value):
+        if reader.hides(name) and not is_reference(value):
             value = _HIDDEN if value else ""
         shown = without_salt(name)
         if shown in problems:

@@ -12,6 +12,9 @@ from incsnap.config.references import UnresolvedError, is_reference, placeholder
 from incsnap.config.secrets import is_secret
 from incsnap.errors import shorten
 from incsnap.transforms.replacement import parsed
+from signals.regex import any_matches
+
+_SANITIZED = "custom.sanitize.pattern"
 
 
 def _keeps_blanks(name: str) -> bool:
@@ -50,6 +53,17 @@ class SettingsReader:
                 self._unresolved.add(name)
                 self.problems.append(f"{name}: {error}")
 
+    def hides(self, name: str) -> bool:
+        """Return True if the value of `name` must not be shown: a secret, or a match of `custom.sanitize.pattern`.
+
+        As in Debezium, the pattern must match the whole name, in any letter case.
+        """
+        pattern = self._values.get(_SANITIZED, "")
+        if is_secret(name) or not pattern:
+            return is_secret(name)
+        # Without a pattern that can be read, no value is shown.
+        return pattern_problem(pattern) is not None or any_matches((pattern,), name, ignore_case=True)
+
     def names(self) -> list[str]:
         """Return all names in the file."""
         return list(self._raw)
@@ -63,7 +77,7 @@ class SettingsReader:
 
         A secret is not shown, and a reference is shown unresolved.
         """
-        if is_secret(name):
+        if self.hides(name):
             shown = "the value"
         elif is_reference(self._raw.get(name, "")):
             shown = f"what {shorten(self._raw[name])} holds"

@@ -171,6 +171,7 @@ class MonitoringSettings(Frozen):
     host: str = of("incsnap.metrics.host")  #: address to listen on
     token: Secret = of("incsnap.page.token")  #: secret that a button of the page must send; "": no buttons
     log_format: str = of("incsnap.log.format")
+    sanitized: str = of("custom.sanitize.pattern")  #: Java regex of names of settings whose values are hidden
     status_group: str = of("incsnap.status.group")  #: Unix group that may read the status file; "": none
 
 

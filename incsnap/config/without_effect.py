@@ -84,7 +84,7 @@ _REASONS = {
         guardrail.collections.max guardrail.collections.limit.action
     """,
     "incsnap has metrics and a log of its own.": """
-        custom.metric.tags advanced.metrics.enable statistics.metrics.enabled custom.sanitize.pattern openlineage.*
+        custom.metric.tags advanced.metrics.enable statistics.metrics.enabled openlineage.*
     """,
     "It is internal to Debezium.": "internal.*",
     "It is a name of Debezium Server, whose files are refused.": "debezium.*",

@@ -36,8 +36,9 @@ from incsnap.monitoring.status import JobStatus, dump
 
 log = logging.getLogger(__name__)
 
-#: A function that sends a signal of a type with its data, and returns the signal's id. It raises IncsnapError.
-Send = Callable[[str, dict[str, Any]], str]
+#: A function that sends a signal of a type with its data. It returns the signal's id and warnings about its tables, and
+#: raises IncsnapError.
+Send = Callable[[str, dict[str, Any]], tuple[str, Sequence[str]]]
 
 _PAGE = {
     "/": ("index.html", "text/html"),
@@ -184,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not self._is_for_us():
             return
-        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        token = self.headers.get("Authorization", "").removeprefix("Bearer").strip()
         # The body is read last: only a client with the token may send one.
         if self.path != "/signal":
             self._tell(HTTPStatus.NOT_FOUND, {"problem": f"{self.path[:80]} does not exist"})
@@ -223,14 +224,14 @@ class _Handler(BaseHTTPRequestHandler):
             )
             return
         try:
-            name = self.server.pages.send(kind, data)
+            name, warnings = self.server.pages.send(kind, data)
         except ConfigError as error:
             self._tell(HTTPStatus.BAD_REQUEST, {"problem": error.message, "hint": error.hint})
         except IncsnapError as error:
             self._tell(HTTPStatus.BAD_GATEWAY, {"problem": error.message, "hint": error.hint})
         else:
             log.info("The page sent signal %s %s for %s", kind, name, self.client_address[0])
-            self._tell(HTTPStatus.ACCEPTED, {"id": name})
+            self._tell(HTTPStatus.ACCEPTED, {"id": name, **({"warnings": warnings} if warnings else {})})
 
     def _is_for_us(self) -> bool:
         """Return True if the request's Host header names this machine; otherwise answer 421.

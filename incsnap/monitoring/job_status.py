@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 from incsnap.errors import IncsnapError, StoreFailed, shorten
 from incsnap.monitoring.last_snapshot import SnapshotHistory
 from incsnap.monitoring.log_line import line, purge_warning
-from incsnap.monitoring.outages import Outages, failure_by
+from incsnap.monitoring.outages import KAFKA, MYSQL, Outages, failure_by
 from incsnap.monitoring.planner_report import PlannerReport, read
 from incsnap.monitoring.rates import JobRates
 from incsnap.monitoring.status import (
@@ -133,6 +133,8 @@ class Watch:
             since_ms=now_ms,
             written_ms=now_ms,
             every_ms=round(file_seconds * 1000),
+            mysql=self.outages.address(MYSQL),
+            kafka=self.outages.address(KAFKA),
         )
         self._closing = threading.Event()
         self._write_failed = False
@@ -238,14 +240,17 @@ class Watch:
             outages=self.outages.current(),
         )
         if report is not None:
-            # The new planner does not know the notifications of earlier runs of the query.
+            # The new planner does not know the notifications and ended tables of earlier runs of the query.
             began_ms = report.notifications[0].timestamp_ms if report.notifications else status.written_ms
             older = tuple(each for each in before.notifications if each.timestamp_ms < began_ms)
+            first_ms = report.snapshot.finished[0].ended_ms if report.snapshot.finished else status.written_ms
+            ended = tuple(each for each in before.snapshot.finished if each.ended_ms < first_ms)
+            finished = (*ended, *report.snapshot.finished)[-_KEPT:]
             status = replace(
                 status,
                 asked_ms=report.asked_ms,
                 stream=self._over_runs(_stream(report, before, status.written_ms)),
-                snapshot=self._rates.of_tables(now, report.snapshot),
+                snapshot=replace(self._rates.of_tables(now, report.snapshot), finished=finished),
                 notifications=(*older, *report.notifications)[-_KEPT:],
             )
             self._snapshots.see(report.notifications)

@@ -54,6 +54,10 @@ class Outages:
         self._thread = threading.Thread(target=self._ask, name="incsnap-servers", daemon=True)
         self._thread.start()
 
+    def address(self, server: str) -> str:
+        """Return the address of the server, or "" if it is unknown."""
+        return self._addresses.get(server, "")
+
     def current(self) -> tuple[Outage, ...]:
         """Return the servers that do not answer now, the longest outage first."""
         with self._lock:

@@ -117,7 +117,7 @@ class SnapshotStatus:
     windows: tuple[WindowStatus, ...] = ()  #: the first 64 windows in flight
     rows_held: int = 0  #: rows that were read and not sent
     retried: int = 0  #: readings of chunks that failed or were lost since the query's start
-    finished: tuple[FinishedTable, ...] = ()  #: the last tables that ended since the query's start
+    finished: tuple[FinishedTable, ...] = ()  #: the last tables that ended since the process's start
 
     @property
     def active(self) -> bool:
@@ -238,6 +238,8 @@ class JobStatus:
     snapshot: SnapshotStatus = SnapshotStatus()
     sums: Sums = Sums()
     rates: Rates = Rates()
+    mysql: str = ""  #: `host:port` of the MySQL server
+    kafka: str = ""  #: bootstrap servers of Kafka
     last_snapshot: LastSnapshot = LastSnapshot()
     failure: Failure | None = None  #: None until a run of the query has failed
     outages: tuple[Outage, ...] = ()  #: servers that do not answer now

@@ -127,13 +127,22 @@ def _why_mysql_is_away(settings: Settings) -> str:
     return ""
 
 
-def _send_new_signal(settings: Settings, kind: str, data: dict[str, Any]) -> str:
-    """Send a signal to the job and return the signal's id. Errors: see `send_signal`."""
-    from incsnap.monitoring.signal_sender import send_signal
+def _send_new_signal(settings: Settings, kind: str, data: dict[str, Any]) -> tuple[str, Sequence[str]]:
+    """Send a signal to the job. Return the signal's id, and warnings about its tables, as `incsnap signal` prints them.
 
+    Errors: see `send_signal` and `table_warnings`.
+    """
+    from incsnap.monitoring.signal_sender import send_signal
+    from incsnap.monitoring.signalled_tables import table_warnings
+
+    tables, warnings = data.get("data-collections"), []
+    if isinstance(tables, list) and tables and all(isinstance(each, str) for each in tables):
+        checked = table_warnings(settings, kind, tables)
+        warnings = [f"{each.problem}. {each.repair}" for each in checked.findings]
+        warnings += [checked.unchecked] if checked.unchecked else []
     name = new_id()
     send_signal(settings, name, kind, data)
-    return name
+    return name, warnings
 
 
 def _sums_of(root: str, every_seconds: float) -> Callable[[], Sums]:

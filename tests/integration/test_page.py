@@ -31,11 +31,11 @@ class Job:
     token: str = TOKEN
     sent: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
-    def send(self, kind: str, data: dict[str, Any]) -> str:
+    def send(self, kind: str, data: dict[str, Any]) -> tuple[str, list[str]]:
         if data.get("data-collections") == ["bad"]:
             raise ConfigError("The signal would be ignored: bad", "Name a table.")
         self.sent.append((kind, data))
-        return "its-id"
+        return "its-id", []
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +81,11 @@ def opened(browser: Browser, server: StatusServer, **more: Any) -> Iterator[Page
 
 
 def test_the_page_shows_all_parts_of_a_busy_job(page: Page) -> None:
-    expect(page).to_have_title("shop: running")
-    expect(page.locator("#state")).to_have_text("running")
+    expect(page).to_have_title("shop: 1 failed")
+    expect(page.locator("#state")).to_have_text("running · 1 table failed")
+    expect(page.locator("#failed")).to_have_text("Not read completely: shop.lines (INCOMPLETE)")
+    expect(page.locator("#servers")).to_have_text("MySQL db:3306 → Kafka k:9092")
+    expect(page.locator("#lag-scale")).to_contain_text("peak ")
     expect(page.locator("#lag")).to_have_text("0.063 s")
     expect(page.locator("#behind")).to_have_text("400 kB of binlog behind")
     expect(page.get_by_role("progressbar", name="shop.orders")).to_have_attribute("aria-valuenow", "62")
@@ -115,7 +118,8 @@ def test_the_page_follows_the_job(page: Page, job: Job) -> None:
 
     failure = Failure("MySQL does not answer", "start it", job.status.written_ms, 3)
     job.status = replace(job.status, state=RETRYING, failure=failure)
-    expect(page.locator("#state")).to_have_text("retrying")
+    expect(page.locator("#state")).to_have_text("retrying · 1 table failed")
+    expect(page).to_have_title("shop: retrying, 1 failed")
     expect(page.get_by_role("alert")).to_contain_text("MySQL does not answer → start it")
 
 
@@ -135,6 +139,8 @@ def test_a_job_that_ended_is_said_to_be_gone(browser: Browser, server: StatusSer
     server.close()
 
     expect(page.locator("#state")).to_have_text("gone")
+    expect(page).to_have_title("shop: gone")
+    expect(page.locator("body")).to_have_class("gone")
     expect(page.get_by_role("alert")).to_contain_text("The job does not answer any more")
     page.close()
 
@@ -142,17 +148,19 @@ def test_a_job_that_ended_is_said_to_be_gone(browser: Browser, server: StatusSer
 def test_buttons_send_signals_with_the_token(page: Page, job: Job) -> None:
     page.get_by_role("textbox", name="token").fill(TOKEN)
     page.get_by_role("textbox", name="tables").fill("shop.orders, shop.li.*")
-    page.get_by_role("button", name="Snapshot").click()
+    page.get_by_role("button", name="Snapshot", exact=True).click()
     expect(page.locator("#answer")).to_have_text("execute-snapshot is sent; its id is its-id")
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#answer")).to_have_text("pause-snapshot is sent; its id is its-id")
+    expect(page.get_by_role("button", name="Resume")).to_be_disabled()
+    job.status = replace(job.status, snapshot=replace(job.status.snapshot, paused=True))
     page.get_by_role("button", name="Resume").click()
     expect(page.locator("#answer")).to_have_text("resume-snapshot is sent; its id is its-id")
     page.get_by_role("textbox", name="tables").fill("")
     page.once("dialog", lambda dialog: dialog.dismiss())
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Stop snapshot").click()
     page.once("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Stop snapshot").click()
     expect(page.locator("#answer")).to_have_text("stop-snapshot is sent; its id is its-id")
 
     tables = {"type": "incremental", "data-collections": ["shop.orders", "shop.li.*"]}
@@ -168,9 +176,13 @@ def test_a_wrong_token_and_a_bad_signal_show_an_error(page: Page, job: Job) -> N
     page.get_by_role("textbox", name="token").fill("another-token-as-long")
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#answer")).to_have_text("wrong token")
+    expect(page.locator("#answer")).to_have_class("bad")
+    page.get_by_role("textbox", name="token").fill("")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator("#answer")).to_have_text("token missing")
     page.get_by_role("textbox", name="token").fill(TOKEN)
     page.get_by_role("textbox", name="tables").fill("bad")
-    page.get_by_role("button", name="Snapshot").click()
+    page.get_by_role("button", name="Snapshot", exact=True).click()
     expect(page.locator("#answer")).to_have_text("The signal would be ignored: bad → Name a table.")
     assert job.sent == []
 

@@ -73,6 +73,8 @@ def running(**changed: object) -> JobStatus:
         written_ms=now,
         every_ms=1_000,
         asked_ms=now - 40,
+        mysql="db:3306",
+        kafka="k:9092",
         stream=StreamStatus(
             batch=123_456,
             file=BINLOG,

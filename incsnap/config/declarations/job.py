@@ -70,6 +70,9 @@ WATCHING = (
     Setting("incsnap.status.group", TEXT, "",
             "Unix group that may read the status file, for `incsnap status`.", "operators",
             unset="the job's user alone", see="who-may-read-the-files-of-a-job"),
+    Setting("custom.sanitize.pattern", TEXT, "",
+            "Java regex of names of settings whose values are hidden wherever settings are shown.", ".*apikey.*",
+            unset="passwords, tokens and the like alone", see="monitoring.md"),
     Setting("incsnap.log.format", one_of("text", "json"), "text", "Lines of the log.", see="exit-codes-and-logs"),
 )
 # fmt: on

@@ -58,17 +58,36 @@ function thinned(points, column, most = 150) {
 }
 
 function showHistory(points) {
-  [["lag-line", 1], ["events-line", 2], ["rows-line", 3], ["bytes-line", 4]].forEach(([id, column]) => {
-    if (points.length) curve(id, thinned(points, column));
+  if (!points.length) return;
+  const period = duration(Math.max(1, (points[points.length - 1][0] - points[0][0]) / 1000));
+  [["lag", 1, (n) => duration(n / 1000)], ["events", 2, (n) => `${count(n)}/s`], ["rows", 3, (n) => `${count(n)}/s`],
+   ["bytes", 4, (n) => `${size(n)}/s`]].forEach(([name, column, text]) => {
+    curve(`${name}-line`, thinned(points, column));
+    $(`${name}-scale`).textContent = `peak ${text(Math.max(...points.map((point) => point[column])))} in ${period}`;
   });
 }
 
+// Return the tables of snapshots that were not read to their end.
+const failedTables = (status) => status.snapshot.finished.filter((each) => !["SUCCEEDED", "EMPTY"].includes(each.status));
+
 function showState(status) {
-  document.title = `${status.topic_prefix}: ${status.state}`;
   $("prefix").textContent = status.topic_prefix;
   const silent = status.asked_ms && status.state === "running" && status.written_ms - status.asked_ms > 120000;
-  $("state").textContent = silent ? "stalled" : status.state;
-  $("state").className = `state ${silent ? "stalled" : status.state}`;
+  const state = silent ? "stalled" : status.state, failed = failedTables(status);
+  // The worst of what holds comes first: a job that does not run, a table that failed, a pause.
+  const told = [...(state === "running" ? [] : [state]), ...(failed.length ? [`${failed.length} failed`] : []),
+    ...(status.snapshot.paused ? ["paused"] : [])];
+  document.title = `${status.topic_prefix}: ${told.length ? told.join(", ") : state}`;
+  const more = [...(status.snapshot.paused ? ["snapshot paused"] : []),
+    ...(failed.length ? [`${failed.length} ${failed.length === 1 ? "table" : "tables"} failed`] : [])];
+  $("state").textContent = [state, ...more].join(" · ");
+  $("state").className = `state ${state}${more.length ? " attention" : ""}`;
+  document.body.classList.remove("gone");
+  document.body.classList.toggle("paused", status.snapshot.paused);
+  $("failed").hidden = !failed.length;
+  $("failed").textContent = `Not read completely: ${failed.slice(-3).map((each) =>
+    `${each.table} (${each.status})`).join(", ")}${failed.length > 3 ? ` and ${failed.length - 3} more` : ""}`;
+  $("servers").textContent = [status.mysql && `MySQL ${status.mysql}`, status.kafka && `Kafka ${status.kafka}`].filter(Boolean).join(" → ");
   $("since").textContent = `incsnap ${status.release} on ${status.host}, process ${status.pid}, for ${
     duration((status.written_ms - status.started_ms) / 1000)}`;
   const failure = status.failure;
@@ -82,7 +101,8 @@ function showState(status) {
 function showFigures(status) {
   const stream = status.stream, sums = status.sums;
   $("lag").textContent = stream ? duration(stream.lag_ms / 1000) : "…";
-  $("behind").textContent = stream && stream.lag_bytes !== null ? `${size(stream.lag_bytes)} of binlog behind` : "";
+  $("behind").textContent = stream && !stream.connected ? "not connected to the binlog"
+    : stream && stream.lag_bytes !== null ? `${size(stream.lag_bytes)} of binlog behind` : "";
   $("events").textContent = `${count(status.rates.events)}/s`;
   $("events-sum").textContent = `${count(sums.events)} in all`;
   $("rows").textContent = `${count(status.rates.rows)}/s`;
@@ -123,6 +143,8 @@ function tableOf(table) {
   return made;
 }
 
+const button = (signal) => document.querySelector(`button[data-signal="${signal}"]`);
+
 function showSnapshot(status) {
   const snapshot = status.snapshot, active = snapshot.tables.length + snapshot.waiting > 0;
   const told = active
@@ -136,6 +158,8 @@ function showSnapshot(status) {
   const more = snapshot.waiting - snapshot.waiting_first.length;
   $("waiting").textContent = snapshot.waiting ? `waiting: ${snapshot.waiting_first.join(", ")}${more > 0 ? ` and ${more} more` : ""}` : "";
   $("actions").hidden = !status.actions;
+  button("pause-snapshot").disabled = snapshot.paused;
+  button("resume-snapshot").disabled = !snapshot.paused;
 }
 
 // Draw a row for each window: the distance in the binlog from the stream's position to the window's high watermark.
@@ -180,7 +204,8 @@ function showStream(status) {
     const purge = stream.purge_not_before_ms === null ? "not known"
       : stream.purge_not_before_ms === 0 ? "no purge by itself now" : `at ${moment(stream.purge_not_before_ms)} at the earliest`;
     rows.push(["position", `${stream.file}:${stream.pos.toLocaleString("en")}`],
-      ["end of the binlog", stream.end_file ? `${stream.end_file}:${stream.end_pos.toLocaleString("en")}` : "not known"],
+      ["end of the binlog", stream.end_file ? `${stream.end_file}:${stream.end_pos.toLocaleString("en")}${
+        stream.connected ? "" : ", before the connection was lost"}` : "not known"],
       ["connected", `${stream.connected ? "yes" : "no"}, ${stream.disconnects} connections lost`],
       ["batch", `${stream.batch.toLocaleString("en")}, took ${stream.batch_ms} ms`],
       ["read ahead", `${size(stream.buffered_bytes)} of ${size(stream.buffer_bytes)}`],
@@ -220,6 +245,9 @@ async function renew() {
     for (const show of [showState, showFigures, showSnapshot, showWindows, showStream, showTold]) show(status);
     showHistory(points);
   } catch (error) {
+    const name = $("prefix").textContent;
+    document.title = `${name}: gone`;
+    document.body.classList.add("gone");
     $("state").textContent = "gone";
     $("state").className = "state gone";
     $("trouble").hidden = false;
@@ -238,6 +266,12 @@ async function begin() {
   renew();
 }
 
+function answered(text, kind = "") {
+  $("answer").textContent = text;
+  $("answer").className = kind;
+}
+
+$("actions").noValidate = true;  // the server says that the token is missing, in the same place as other answers
 $("actions").addEventListener("submit", async (event) => {
   event.preventDefault();
   const type = event.submitter ? event.submitter.dataset.signal : "execute-snapshot";
@@ -246,12 +280,14 @@ $("actions").addEventListener("submit", async (event) => {
     ? {type: "incremental", ...(named.length ? {"data-collections": named} : {})}
     : type === "incsnap-throttle" ? {[$("limited").value]: Number($("limit").value)} : {};
   if (type === "stop-snapshot" && !named.length && !confirm("Stop the snapshots of all tables?")) return;
-  $("answer").textContent = "…";
+  answered("…");
   try {
     const [ok, answer] = await ask("signal", {method: "POST", body: JSON.stringify({type, data}),
       headers: {Authorization: `Bearer ${$("token").value}`, "Content-Type": "application/json"}});
-    $("answer").textContent = ok ? `${type} is sent; its id is ${answer.id}` : `${answer.problem}${answer.hint ? ` → ${answer.hint}` : ""}`;
-  } catch (error) { $("answer").textContent = `The job does not answer: ${error.message}`; }
+    const warned = (answer.warnings || []).map((each) => `. Warning: ${each}`).join("");
+    if (ok) answered(`${type} is sent; its id is ${answer.id}${warned}`);
+    else answered(`${answer.problem}${answer.hint ? ` → ${answer.hint}` : ""}`, "bad");
+  } catch (error) { answered(`The job does not answer: ${error.message}`, "bad"); }
 });
 
 begin();

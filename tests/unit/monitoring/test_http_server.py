@@ -34,11 +34,11 @@ class Job:
     sent: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     problem: Exception | None = None
 
-    def send(self, kind: str, data: dict[str, Any]) -> str:
+    def send(self, kind: str, data: dict[str, Any]) -> tuple[str, list[str]]:
         if self.problem is not None:
             raise self.problem
         self.sent.append((kind, data))
-        return "its-id"
+        return "its-id", []
 
 
 @pytest.fixture(scope="module")
