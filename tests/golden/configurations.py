@@ -171,6 +171,42 @@ _BINARY = {
     )
 }
 
+_PREDICATES = "org.apache.kafka.connect.transforms.predicates."
+
+
+def _chain(**transforms: str) -> dict[str, str]:
+    """Return the settings of a chain of transforms, each with its class and options as one text: `CLASS option=value`.
+
+    Options are separated by `; `. The class may lack Kafka Connect's package. There are predicates for the topics of
+    some tables, and for tombstones.
+    """
+    settings = {"transforms": ",".join(transforms), "predicates": "tombstones,customers,orders,composite"}
+    settings["predicates.tombstones.type"] = f"{_PREDICATES}RecordIsTombstone"
+    for table in ("customers", "orders", "composite"):
+        settings[f"predicates.{table}.type"] = f"{_PREDICATES}TopicNameMatches"
+        settings[f"predicates.{table}.pattern"] = rf".*\.{table}"
+    for name, text in transforms.items():
+        class_, _, options = text.partition(" ")
+        package = "" if "." in class_ else "org.apache.kafka.connect.transforms."
+        settings[f"transforms.{name}.type"] = package + class_
+        for option in options.split("; ") if options else ():
+            key, _, value = option.partition("=")
+            settings[f"transforms.{name}.{key}"] = value
+        if "Header" not in class_:
+            settings[f"transforms.{name}.replace.null.with.default"] = "false"
+    return settings
+
+
+_UNWRAP = "io.debezium.transforms.ExtractNewRecordState delete.tombstone.handling.mode="
+_EDITED = {
+    "unwrap": f"{_UNWRAP}rewrite; add.fields=op,table",
+    "stamp": "InsertField$Value static.field=origin; static.value=shop; topic.field=topic_name!; partition.field=part;"
+    " timestamp.field=stamped",
+    "trim": "ReplaceField$Value exclude=secret,__table; renames=name:full_name,__op:operation",
+    "kind": "InsertHeader header=kind; value.literal=a row: of, this",
+    "count": "InsertHeader header=count; value.literal=7",
+}
+
 CONFIGURATIONS = {
     each.name: each
     for each in (
@@ -527,6 +563,55 @@ CONFIGURATIONS = {
             },
             ("customers", "orders", "composite"),
             avro=True,
+        ),
+        Configuration(
+            "edits",
+            {
+                **SCHEMAS,
+                **_chain(
+                    **_EDITED,
+                    key="ValueToKey fields=email; predicate=customers",
+                    bare="ExtractField$Key field=email; predicate=customers",
+                    keys="ValueToKey fields=customer,id; predicate=orders",
+                    named="ReplaceField$Key exclude=c; renames=b:name; predicate=composite",
+                ),
+            },
+            ("customers", "orders", "composite"),
+        ),
+        Configuration(
+            "edits-plain",
+            _chain(
+                count="InsertHeader header=count; value.literal=true",
+                unwrap=f"{_UNWRAP}drop",
+                kept="ReplaceField$Value include=id,email,customer,note,a",
+                key="ValueToKey fields=id,email; predicate=customers",
+                moved="ValueToKey fields=note,customer; predicate=orders",
+                bare="ExtractField$Key field=a; predicate=composite",
+            ),
+            ("customers", "orders", "composite"),
+            partitions=3,
+        ),
+        Configuration(
+            "edits-types",
+            {
+                **SCHEMAS,
+                **_chain(
+                    number="InsertHeader header=number; value.literal=12",
+                    word="InsertHeader header=word; value.literal=word",
+                    unwrap=f"{_UNWRAP}drop",
+                    taken="io.debezium.transforms.HeaderToValue headers=word; fields=told; operation=move",
+                    less="DropHeaders headers=number",
+                    cast="Cast$Value spec=id:string; predicate=customers",
+                    wider="Cast$Value spec=customer:int64,id:float64; predicate=orders",
+                    mask="MaskField$Value fields=email; predicate=customers",
+                    hide="MaskField$Value fields=name; replacement=hidden; predicate=customers",
+                    named="SetSchemaMetadata$Value schema.name=com.example.Row; schema.version=3",
+                    hoisted="HoistField$Key field=the_key; predicate=composite",
+                    flat="Flatten$Key delimiter=_; predicate=composite",
+                    wrapped="HoistField$Value field=row; predicate=orders",
+                ),
+            },
+            ("customers", "orders", "composite"),
         ),
         Configuration(
             "schema-changes-of-others",

@@ -350,7 +350,7 @@ DIFFERENCES: tuple[Allowed, ...] = (
     Allowed(
         "HoistField, Flatten and HeaderToValue write the DEFAULT in place of a NULL; a NULL stays NULL here.",
         r"value\.(row_)?balance",
-        configuration="hoisted|headers-moved",
+        configuration="hoisted|headers-moved|edits-types",
         when=lambda theirs, ours: ours is None,
     ),
     Allowed(
