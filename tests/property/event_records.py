@@ -46,29 +46,56 @@ _PROPERTIES = {
 }
 #: The record key of table b is only the first column of its primary key, so its rows have an identity beside the key.
 SETTINGS: Settings = from_properties(_PROPERTIES, {}).settings
-_UNWRAP = "transforms.unwrap."
-_KEYS = "transforms.keys."
-#: Records of table a are flat rows, whose key is the column `v`: each change gives the row another key, and no deletion
-#: of the old key is sent.
-EDITED: Settings = from_properties(
-    {
+#: Topic of the events of table a with the transforms `TOPICS_BY_COLUMNS`.
+_ELSEWHERE = "t.elsewhere"
+_CONNECT, _DEBEZIUM = "org.apache.kafka.connect.transforms.", "io.debezium.transforms."
+
+
+def _behind_unwrap(**transforms: dict[str, str]) -> Settings:
+    """Return settings under which records of table a are flat rows that pass through `transforms`.
+
+    `transforms`: of each transform its options.
+    """
+    unwrap = {
+        "type": f"{_DEBEZIUM}ExtractNewRecordState",
+        "delete.tombstone.handling.mode": "rewrite",
+        "add.fields": "op,source.pos,source.server_id",
+        "predicate": "a",
+    }
+    steps = {"unwrap": unwrap, **transforms}
+    properties = {
         **_PROPERTIES,
-        "transforms": "unwrap,keys",
-        f"{_UNWRAP}type": "io.debezium.transforms.ExtractNewRecordState",
-        f"{_UNWRAP}delete.tombstone.handling.mode": "rewrite",
-        f"{_UNWRAP}add.fields": "op,source.pos,source.server_id",
-        f"{_UNWRAP}predicate": "a",
-        f"{_KEYS}type": "org.apache.kafka.connect.transforms.ValueToKey",
-        f"{_KEYS}fields": "v",
-        f"{_KEYS}predicate": "a",
+        "transforms": ",".join(steps),
         "predicates": "a",
-        "predicates.a.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.a.type": f"{_CONNECT}predicates.TopicNameMatches",
         "predicates.a.pattern": r"t\.db\.a",
-    },
-    {},
-).settings
+    }
+    for name, options in steps.items():
+        properties |= {f"transforms.{name}.{option}": value for option, value in options.items()}
+    return from_properties(properties, {}).settings
+
+
+_BY_VALUE = {"type": f"{_CONNECT}ValueToKey", "fields": "v", "predicate": "a"}
+_GROOVY = {"language": "jsr223.groovy", "topic.regex": r"t\.db\.a"}
+PLAIN, KEYS_OF_VALUES, TOPICS_BY_COLUMNS, DROPPED = "plain", "keys of values", "topics by columns", "events dropped"
+#: Transforms of table a -> the settings. The column `v` of an event's row is 0, that of a row which is read is not. So
+#: each change gives the row another key or another topic, and no record says that it is gone from the old one.
+CHAINS = {
+    PLAIN: SETTINGS,
+    KEYS_OF_VALUES: _behind_unwrap(keys=_BY_VALUE),
+    TOPICS_BY_COLUMNS: _behind_unwrap(
+        keys=_BY_VALUE,
+        router={
+            **_GROOVY,
+            "type": f"{_DEBEZIUM}ContentBasedRouter",
+            "topic.expression": f"value.v == 0 ? '{_ELSEWHERE}' : null",
+        },
+    ),
+    #: All events of the table are dropped, and rows that are read are sent.
+    DROPPED: _behind_unwrap(filter={**_GROOVY, "type": f"{_DEBEZIUM}Filter", "condition": "value.v > 0"}),
+}
 TOPICS = {table: topic_of(SETTINGS, table) for table in TABLES}
-_OF_TOPIC = {topic: table for table, topic in TOPICS.items()}
+_OF_TOPIC = {**{topic: table for table, topic in TOPICS.items()}, _ELSEWHERE: TableId("db", "a")}
 #: Topic -> number of partitions.
 PARTITIONS = dict(zip(TOPICS.values(), (2, 3), strict=True))
 _SHAPES = {
@@ -87,10 +114,10 @@ _KINDS = {"put": _UPDATE, "rekey": _UPDATE, "delete": _DELETE}
 
 
 def encoded(
-    arrived: Sequence[tuple[int, Event]], *, edited: bool = False
+    arrived: Sequence[tuple[int, Event]], *, chain: str = PLAIN
 ) -> Iterator[tuple[int, TableId, bool, pa.RecordBatch]]:
     """Yield (bucket, table, whether the records are rows, records) for (transaction, event) pairs, in order for each
-    table. `edited`: under `EDITED`."""
+    table. `chain`: one of `CHAINS`."""
     for table in TABLES:
         of_table = [each for each in arrived if each[1].table == table and each[1].kind in (*_KINDS, "truncate")]
         for truncates, run in groupby(of_table, lambda each: each[1].kind == "truncate"):
@@ -100,14 +127,14 @@ def encoded(
                 continue
             lines_by_bucket: dict[int, list[Line]] = {}
             for transaction, event in run:
-                for bucket, line in templates(edited, table)[event.kind, event.key, event.new_key]:
+                for bucket, line in templates(chain, table)[event.kind, event.key, event.new_key]:
                     lines_by_bucket.setdefault(bucket, []).append(_filled(line, transaction, event))
             for bucket, lines in sorted(lines_by_bucket.items()):
                 yield bucket, table, True, _batch(lines)
 
 
 @cache
-def templates(edited: bool, table: TableId) -> Mapping[tuple[str, Row, Row], Sequence[tuple[int, Line]]]:
+def templates(chain: str, table: TableId) -> Mapping[tuple[str, Row, Row], Sequence[tuple[int, Line]]]:
     """Return (bucket, record) pairs for every possible event of the table.
 
     Encoding each event by itself would take most of a run.
@@ -118,7 +145,7 @@ def templates(edited: bool, table: TableId) -> Mapping[tuple[str, Row, Row], Seq
     of_event: dict[tuple[str, Row, Row], list[tuple[int, Line]]] = {}
     for event in every:
         of_event[event.kind, event.key, event.new_key] = [
-            line for of_topic in _changes(EDITED if edited else SETTINGS, table, event) for line in _lines(of_topic)
+            line for of_topic in _changes(CHAINS[chain], table, event) for line in _lines(of_topic)
         ]
     return of_event
 
@@ -163,8 +190,10 @@ def _truncations(truncations: Iterable[tuple[int, Event]]) -> pa.RecordBatch:
 
 def _batch(lines: Sequence[Line]) -> pa.RecordBatch:
     columns = zip(*lines, strict=True)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, RECORDS, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
+    # A record that names its own topic has one column more.
+    schema = RECORDS if len(lines[0]) == len(RECORDS) else RECORDS.append(pa.field("topic", pa.string()))
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def consumed(topic: str, records: pa.RecordBatch) -> Iterator[Record]:
