@@ -12,7 +12,16 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 def settings_file(command: _Function) -> _Function:
     """Add the parameters `file` and `worker` to a command."""
-    file = click.argument("file", type=click.Path(dir_okay=False))
+    return _with_worker(command, folder=False)
+
+
+def settings_file_or_folder(command: _Function) -> _Function:
+    """Add the parameters `file`, which may be a folder, and `worker` to a command."""
+    return _with_worker(command, folder=True)
+
+
+def _with_worker(command: _Function, *, folder: bool) -> _Function:
+    file = click.argument("file", type=click.Path(dir_okay=folder))
     worker = click.option(
         "--worker",
         type=click.Path(dir_okay=False),

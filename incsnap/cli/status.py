@@ -6,8 +6,10 @@ The command also works on another machine than the job's, if the checkpoint can 
 from __future__ import annotations
 
 import json
+import os
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import click
 from rich.live import Live
@@ -17,12 +19,13 @@ from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.object_store import set_access
 from incsnap.checkpoint.status import read_status
 from incsnap.cli import output
-from incsnap.cli.settings_file import settings_file
+from incsnap.cli.many_jobs import BROKEN, ListedJob, checkpoints_below, listed, rank
+from incsnap.cli.settings_file import settings_file_or_folder
 from incsnap.cli.status_display import shown
 from incsnap.config.frames import frame_settings
 from incsnap.config.load import checkpoint_of
 from incsnap.config.object_store import is_object_store
-from incsnap.errors import IncsnapError
+from incsnap.errors import ConfigError, IncsnapError
 from incsnap.monitoring.amounts import moment
 from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.liveness import Liveness, is_gone, liveness_of
@@ -33,7 +36,7 @@ _FOLLOW_SECONDS = 1.0
 
 
 @click.command()
-@settings_file
+@settings_file_or_folder
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON. Times: milliseconds since 1970.")
 @click.option(
     "--follow", is_flag=True, help="Repeat until Ctrl-C or the end of the job. With --json: one line each second."
@@ -47,8 +50,12 @@ _FOLLOW_SECONDS = 1.0
 def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, follow: bool, table: str | None) -> None:
     """Show whether the job is alive, its lag, its rates and its snapshots.
 
+    FILE may be a folder: each checkpoint below it is one line, the worst job first.
+
     Exit code 1: the job is dead, has failed, or has left no status.
     """
+    if Path(file).is_dir():
+        ctx.exit(_show_many(Path(file), as_json=as_json, follow=follow, table=table))
     if table is None:
         location, access = checkpoint_of(file, worker)
     else:
@@ -69,6 +76,34 @@ def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, fol
         output.console().print(shown(current, liveness, clock_ms()))
     if current.state == FAILED or not (liveness.alive or liveness.has_ended):
         ctx.exit(1)
+
+
+def _show_many(folder: Path, *, as_json: bool, follow: bool, table: str | None) -> int:
+    """Show the jobs whose checkpoints are below `folder`. Return 1 if one of them is dead or has failed, or none is.
+
+    Raise ConfigError for an option that needs a single job.
+    """
+    if follow or table is not None:
+        raise ConfigError("--follow and --table need the file of one job", "Name the job's file instead of the folder.")
+    jobs = []
+    for location in checkpoints_below(folder):
+        name = os.path.relpath(location, folder)
+        try:
+            current = _read(location)
+            jobs.append(ListedJob(location, name, current, None if current is None else _liveness(current, location)))
+        except IncsnapError as error:
+            jobs.append(ListedJob(location, name, None, None, error.message))
+    now_ms = clock_ms()
+    if as_json:
+        for job in jobs:
+            if job.status is not None and job.liveness is not None:
+                text = json.dumps({"checkpoint": job.location, **json.loads(_json(job.status, job.liveness))})
+                output.console().print(text, markup=False)
+    elif jobs:
+        output.console().print(listed(jobs, now_ms))
+    else:
+        output.console().print(f"No checkpoint below {folder} has a status.", markup=False)
+    return 1 if not jobs or min(rank(job, now_ms) for job in jobs) <= BROKEN else 0
 
 
 def _read(location: str) -> JobStatus | None:

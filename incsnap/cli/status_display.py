@@ -60,7 +60,8 @@ def _lines(status: JobStatus, liveness: Liveness, now_ms: int) -> Iterator[tuple
     if stream is None:
         return
     yield "lag", _lag(stream, live=liveness.alive)
-    yield "position", f"{stream.file}:{stream.pos:,}, batch {stream.batch:,} took {stream.batch_ms} ms"
+    took = f" took {stream.batch_ms} ms" if stream.batch_ms else ""
+    yield "position", f"{stream.file}:{stream.pos:,}, batch {stream.batch:,}{took}"
     if status.sums.batches or stream.batch <= 1:
         yield from _sent(status, liveness)
     # Otherwise this is a DataFrame query, whose rows Spark counts.
@@ -70,13 +71,13 @@ def _lines(status: JobStatus, liveness: Liveness, now_ms: int) -> Iterator[tuple
         wait = "XA transaction waits for its" if len(stream.prepared) == 1 else "XA transactions wait for their"
         yield "prepared", f"{len(stream.prepared)} {wait} XA COMMIT: {escape(names)}"
     yield "snapshot", escape(_snapshot(status.snapshot))
-    for ended in _worth_showing(status.snapshot.finished):
+    for ended in worth_showing(status.snapshot.finished):
         why = f": {shorten(ended.reason, 200)}" if ended.reason else ""
         lost = f", without the keys {ended.missing_keys}" if ended.missing_keys else ""
         yield "finished", escape(f"{ended.table} {ended.status}, {count(ended.rows)} rows{lost}{why}")
 
 
-def _worth_showing(finished: Sequence[FinishedTable]) -> list[FinishedTable]:
+def worth_showing(finished: Sequence[FinishedTable]) -> list[FinishedTable]:
     """Return the ended tables to show: first those that were not read completely, then the newest."""
     failed = [each for each in finished if each.status not in (SUCCEEDED, EMPTY)]
     return [*failed[-_FAILED:], *(each for each in finished[-_NEWEST:] if each not in failed)]
@@ -113,7 +114,8 @@ def _state(status: JobStatus, liveness: Liveness, now_ms: int) -> str:
 def _lag(stream: StreamStatus, *, live: bool) -> str:
     behind = "" if stream.lag_bytes is None else f", {size(stream.lag_bytes)} of binlog behind the server"
     lost = "" if stream.connected or not live else "  [red]not connected to the binlog"
-    return f"{duration(stream.lag_ms / 1000)}{behind}{lost}"
+    text = f"{duration(stream.lag_ms / 1000)}{behind}{lost}"
+    return text if live else f"[dim]{text}, when the job was seen last"
 
 
 def _purge(stream: StreamStatus, now_ms: int) -> str:

@@ -67,9 +67,9 @@ class _Screens:
                 page.screenshot(path=Path(_PICTURES) / f"page-{state}-{width}-{scheme}.png", clip=clip)  # type: ignore[arg-type]
 
 
-def test_each_state_is_visible_at_a_glance(browser: Browser, database: str, topic_prefix: str, tmp_path: Path) -> None:
+def test_each_state_is_visible_at_a_glance(browser: Browser, tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    prefix = topic_prefix
+    database, prefix = "inventory", "shop"  # the servers are this test's own
     with (
         breakable_mysql(["--server-id=73"]) as (mysql, mysqld),
         breakable_kafka() as (kafka, _),

@@ -101,6 +101,8 @@ function showState(status) {
 function showFigures(status) {
   const stream = status.stream, sums = status.sums;
   $("lag").textContent = stream ? duration(stream.lag_ms / 1000) : "…";
+  // The lag is known only while the server sends.
+  $("lag").className = stream && !stream.connected ? "old" : "";
   $("behind").textContent = stream && !stream.connected ? "not connected to the binlog"
     : stream && stream.lag_bytes !== null ? `${size(stream.lag_bytes)} of binlog behind` : "";
   $("events").textContent = `${count(status.rates.events)}/s`;
@@ -207,7 +209,7 @@ function showStream(status) {
       ["end of the binlog", stream.end_file ? `${stream.end_file}:${stream.end_pos.toLocaleString("en")}${
         stream.connected ? "" : ", before the connection was lost"}` : "not known"],
       ["connected", `${stream.connected ? "yes" : "no"}, ${stream.disconnects} connections lost`],
-      ["batch", `${stream.batch.toLocaleString("en")}, took ${stream.batch_ms} ms`],
+      ["batch", `${stream.batch.toLocaleString("en")}${stream.batch_ms ? `, took ${stream.batch_ms} ms` : ""}`],
       ["read ahead", `${size(stream.buffered_bytes)} of ${size(stream.buffer_bytes)}`],
       ["oldest binlog file needed", `${stream.needs_file || "none yet"}; purged by the server: ${purge}`],
       ["prepared XA transactions", stream.prepared.length ? stream.prepared.join(", ") : "none"],

@@ -9,6 +9,7 @@ import time
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -355,6 +356,53 @@ def test_status_of_a_job_that_has_ended_says_how(state: str, code: int, job: Pat
 
     assert result.exit_code == code
     assert f"{state} since 1970-01-01" in " ".join(result.output.split())
+
+
+def test_status_of_a_folder_has_a_line_for_each_job_the_worst_first(tmp_path: Path) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    paused = SnapshotStatus(paused=True, waiting=1)
+    broken = SnapshotStatus(finished=(FinishedTable("shop.odd", "s", "NO_PRIMARY_KEY", 0, 1),))
+    failure = Failure("MySQL at db:3306 does not answer", "start it", 1, 3)
+    stream = StreamStatus(7, "binlog.000002", 1234, "", lag_ms=2_000)
+    made = JobStatus("0.1.0", "", "elsewhere", 1, now_ms, RUNNING, now_ms, now_ms, 1_000, now_ms, stream)
+    jobs: dict[str, dict[str, Any]] = {
+        "a-well": {},
+        "b-stopped": {"state": STOPPED},
+        "c-paused": {"snapshot": paused},
+        "d-table": {"snapshot": broken},
+        "e-waits": {"state": "retrying", "failure": failure},
+        "f-failed": {"state": FAILED, "failure": failure},
+        "g-dead": {"written_ms": now_ms - 60_000, "every_ms": 1},
+    }
+    for name, changed in jobs.items():
+        folder = tmp_path / "jobs" / name / "incsnap"
+        folder.mkdir(parents=True)
+        status = replace(made, topic_prefix=name, **changed)
+        (folder / "status.json").write_text(json.dumps(dump(status)))
+
+    result = _run("status", str(tmp_path))
+
+    lines = result.output.splitlines()
+    order = ["g-dead", "f-failed", "e-waits", "c-paused", "d-table", "a-well", "b-stopped"]
+    assert [line.split()[0] for line in lines if line.split()[0] in order] == order
+    shown = " ".join(result.output.split())
+    assert "MySQL at db" in shown
+    assert "shop.odd" in shown
+    assert len(lines) == 7
+    # The lag of a job that does not run is no present figure.
+    assert [line.split()[0] for line in lines if "lag 2 s" in line] == ["c-paused", "d-table", "a-well"]
+    assert result.exit_code == 1
+    assert len(_run("status", str(tmp_path), "--json").output.splitlines()) == 7
+    assert _run("status", str(tmp_path), "--follow").exit_code == 2
+    (tmp_path / "empty").mkdir()
+    assert _run("status", str(tmp_path / "empty")).exit_code == 1
+
+
+def test_old_figures_are_not_shown_as_present_ones(job: Path, tmp_path: Path) -> None:
+    _leaves(tmp_path, state=STOPPED)
+    shown = " ".join(_run("status", str(job)).output.split())
+    assert "0.063 s, 0 B of binlog behind the server, when the job was seen last" in shown
+    assert "took 0 ms" not in shown
 
 
 def test_status_for_programs_has_every_figure(job: Path, tmp_path: Path) -> None:

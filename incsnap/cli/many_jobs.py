@@ -1,0 +1,123 @@
+"""The statuses of many jobs: one line for each checkpoint below a folder, the worst first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from incsnap.checkpoint.location import own_part
+from incsnap.cli.status_display import worth_showing
+from incsnap.errors import shorten
+from incsnap.monitoring.amounts import count, duration, moment
+from incsnap.monitoring.job_status import NAME
+from incsnap.monitoring.liveness import Liveness, stalled
+from incsnap.monitoring.status import FAILED, RETRYING, RUNNING, JobStatus
+from incsnap.snapshot.notifications import EMPTY, SUCCEEDED
+
+#: Folders between the given one and a checkpoint, at most.
+_DEPTH = 4
+#: Folders inside a checkpoint: they have thousands of files and no other checkpoint.
+_INSIDE = frozenset({"spark", "incsnap"})
+#: Characters of a topic.prefix that are shown in any case.
+_NAME_WIDTH = 30
+#: How bad a job is: the first of these that holds, from the worst.
+DEAD, BROKEN, HANGING, WAITING, SUSPICIOUS, WELL, OVER = range(7)
+_COLORS = {DEAD: "bold red", BROKEN: "red", HANGING: "red", WAITING: "red", SUSPICIOUS: "yellow", WELL: "green"}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedJob:
+    """A job below a folder."""
+
+    location: str  #: its checkpoint
+    folder: str  #: its checkpoint, relative to the folder that was asked for
+    status: JobStatus | None  #: None: its status cannot be read
+    liveness: Liveness | None  #: None without a status
+    problem: str = ""  #: why the status cannot be read
+
+
+def checkpoints_below(folder: Path) -> Iterator[str]:
+    """Yield the checkpoints in `folder` and below it that have a status file, by name."""
+    for here, folders, _ in os.walk(folder):
+        if (Path(own_part(here)) / NAME).exists():
+            yield here
+        deep = len(Path(here).relative_to(folder).parts) >= _DEPTH
+        folders[:] = [] if deep else sorted(name for name in folders if name not in _INSIDE)
+
+
+def rank(job: ListedJob, now_ms: int) -> int:
+    """Return how bad the job is, from `DEAD` to `OVER`: a job that has stopped in order comes last."""
+    status, liveness = job.status, job.liveness
+    if status is None or liveness is None or not (liveness.alive or liveness.has_ended):
+        return DEAD
+    if status.state == FAILED:
+        return BROKEN
+    if liveness.has_ended:
+        return OVER
+    if stalled(status, now_ms):
+        return HANGING
+    if status.state == RETRYING or (status.stream is not None and not status.stream.connected):
+        return WAITING
+    has_failed_tables = any(each.status not in (SUCCEEDED, EMPTY) for each in status.snapshot.finished)
+    return SUSPICIOUS if status.state != RUNNING or has_failed_tables or status.snapshot.paused else WELL
+
+
+def listed(jobs: list[ListedJob], now_ms: int) -> RenderableType:
+    """Return the jobs for rich's console, one line each: the worst first, and of equal ones the longest lag first."""
+
+    def order(job: ListedJob) -> tuple[int, int, str]:
+        stream = job.status.stream if job.status is not None else None
+        return rank(job, now_ms), -(stream.lag_ms if stream is not None else 0), job.location
+
+    table = Table.grid(padding=(0, 2))
+    longest = max((len(job.status.topic_prefix) for job in jobs if job.status is not None), default=1)
+    for least in (min(longest, _NAME_WIDTH), 12, 24, 8):
+        table.add_column(no_wrap=True, overflow="ellipsis", min_width=least)
+    for job in sorted(jobs, key=order):
+        style = _COLORS.get(rank(job, now_ms), "dim")
+        name = job.status.topic_prefix if job.status is not None else "?"
+        table.add_row(
+            f"[bold]{escape(name)}",
+            f"[{style}]{_state(job, now_ms)}",
+            escape(_text(job)),
+            f"[dim]{escape(job.folder)}",
+        )
+    return table
+
+
+def _state(job: ListedJob, now_ms: int) -> str:
+    status, liveness = job.status, job.liveness
+    if status is None or liveness is None:
+        return "unreadable"
+    if rank(job, now_ms) == DEAD:
+        return f"dead since {moment(liveness.since_ms)}"
+    if liveness.has_ended:
+        return f"{status.state} since {moment(liveness.since_ms)}"
+    return "stalled" if stalled(status, now_ms) else status.state
+
+
+def _text(job: ListedJob) -> str:
+    """Return what is worth a line about the job. The lag of a job that does not run would be an old figure."""
+    status, liveness = job.status, job.liveness
+    if status is None or liveness is None:
+        return shorten(job.problem, 120)
+    failure = status.failure
+    if not liveness.alive or status.state in (RETRYING, FAILED):
+        return shorten(failure.message, 120) if failure is not None else ""
+    parts = [f"lag {duration(status.stream.lag_ms / 1000)}"] if status.stream is not None else []
+    snapshot = status.snapshot
+    if snapshot.active:
+        reading = len(snapshot.tables) + snapshot.waiting
+        parts.append(f"snapshot of {count(reading)} tables{', paused' if snapshot.paused else ''}")
+    parts += [
+        f"{each.table} {each.status}"
+        for each in worth_showing(snapshot.finished)
+        if each.status not in (SUCCEEDED, EMPTY)
+    ]
+    return "; ".join(parts)
