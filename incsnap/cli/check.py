@@ -32,6 +32,7 @@ from incsnap.errors import (
     shorten,
 )
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.oauth_login import with_login
 from incsnap.kafka.preflight import NoAnswer, cluster_check, partitions_of_signals
 from incsnap.mysql import catalog, preflight
 from incsnap.mysql.preflight import Finding
@@ -88,7 +89,7 @@ def _of_signal_topic(settings: Settings) -> list[Finding]:
     if "kafka" not in signals.channels:
         return []
     place = (signals.kafka_bootstrap_servers, signals.kafka_topic, signals.kafka_group_id)
-    count = partitions_of_signals(*place, signals.consumer)
+    count = partitions_of_signals(*place, with_login(signals.consumer))
     if count in (None, 1):
         return []
     if not count:

@@ -28,7 +28,12 @@ _JAVA_ONLY = words(
 )
 #: Java classes that do a login. Without them the login would fail, so they are refused.
 _CALLBACKS = words("sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class")
-_OF_AMAZON = "AWS_MSK_IAM"
+#: Setting of our own among those of a client: region, profile, role and name of its session, each behind a `|`.
+AMAZON = "incsnap.amazon"
+#: MSK's login by IAM, and the package of its Java classes. Amazon's library for Python takes their place.
+_OF_AMAZON, _MODULE = "AWS_MSK_IAM", "software.amazon.msk.auth.iam."
+_REGION = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.(?:vpce\.)?amazonaws\.com")
+_OPTION = re.compile(r"""(aws\w+)\s*=\s*["']([^"']*)["']""")
 _OURS = {
     "transactional.id": "free to choose: each bucket has its own, so that a restarted writer fences the old one",
     "enable.auto.commit": "free to choose: the job stores its progress in its own offset",
@@ -61,6 +66,8 @@ def client_settings(reader: SettingsReader, prefix: str) -> dict[str, str]:
             reader.problem(whole, "allowed: exactly once needs acks=all")
         elif name == "enable.idempotence" and value.lower() != "true":
             reader.problem(whole, "allowed: exactly once needs enable.idempotence=true")
+        elif name == "sasl.jaas.config" and _MODULE in value:
+            continue
         elif name == "sasl.jaas.config":
             settings |= _jaas(reader, whole, value)
         elif name == "ssl.truststore.location":
@@ -69,10 +76,12 @@ def client_settings(reader: SettingsReader, prefix: str) -> dict[str, str]:
             _store(reader, settings, whole, value, "ssl.keystore.location", (".p12", ".pfx", ".pkcs12"))
         elif name == "ssl.endpoint.identification.algorithm":
             settings[name] = value.lower() or "none"
+        elif name in _CALLBACKS and value.startswith(_MODULE):
+            continue
         elif name in _CALLBACKS:
             reader.problem(whole, "supported: it names a Java class, which does not run here. Log in by SCRAM or TLS")
-        elif name == "sasl.mechanism" and value.upper() == _OF_AMAZON:
-            reader.problem(whole, "supported by librdkafka. Set SCRAM-SHA-512, or use TLS")
+        elif name in ("sasl.mechanism", "sasl.mechanisms") and value.upper() == _OF_AMAZON:
+            settings |= {"sasl.mechanism": "OAUTHBEARER", AMAZON: _of_amazon(reader, given)}
         elif name in _JAVA_ONLY:
             ignored.append(whole)
         else:
@@ -81,6 +90,15 @@ def client_settings(reader: SettingsReader, prefix: str) -> dict[str, str]:
     if ignored:
         reader.warnings.append(f"Settings of the Java client that have no effect here: {', '.join(sorted(ignored))}")
     return settings
+
+
+def _of_amazon(reader: SettingsReader, given: Mapping[str, tuple[str, str]]) -> str:
+    """Return region, profile, role and name of its session for `AMAZON`; "" for what is not given."""
+    _, jaas = given.get("sasl.jaas.config", ("", ""))
+    options = dict(_OPTION.findall(jaas))
+    region = _REGION.search(f"{reader['bootstrap.servers']},{reader['signal.kafka.bootstrap.servers']}")
+    names = ("awsProfileName", "awsRoleArn", "awsRoleSessionName")
+    return "|".join([region[1] if region else "", *(options.get(name, "") for name in names)])
 
 
 def _jaas(reader: SettingsReader, whole: str, value: str) -> Mapping[str, str]:

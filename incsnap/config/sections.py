@@ -39,6 +39,8 @@ def mysql(reader: SettingsReader) -> MySqlSettings:
     server_id = reader["database.server.id"] or own_id
     reader.defaults["database.server.id"] = str(own_id)
     # For Debezium 0 means no limit. A day has the same effect.
+    if reader["incsnap.database.login"] != "password" and reader["database.ssl.mode"] == "disabled":
+        reader.problem("database.ssl.mode", "required, or another mode with TLS: Amazon takes tokens over TLS alone")
     query_timeout_seconds = reader["database.query.timeout.ms"] or _DAY_SECONDS
     return MySqlSettings.read(reader, server_id=server_id, query_timeout_seconds=query_timeout_seconds)
 

@@ -15,6 +15,7 @@ class MySqlSettings(Frozen):
     port: int = of("database.port")
     user: str = of("database.user")
     password: Secret = of("database.password")
+    login: str = of("incsnap.database.login")  #: password, or rds-iam
     ssl_mode: str = of("database.ssl.mode")
     ssl_ca: str | None = of("database.ssl.truststore")  #: path of a PEM file, as are `ssl_cert` and `ssl_key`
     ssl_cert: str | None = of("database.ssl.keystore")

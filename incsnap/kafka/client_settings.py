@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from incsnap.config.names import words
+from incsnap.kafka.oauth_login import with_login
 
 #: Our defaults. The user's settings override them.
 _PRODUCER_DEFAULTS = {
@@ -58,7 +60,7 @@ _CONNECTION = tuple(
     words(
         """
         security. sasl. ssl. enable.ssl. enable.sasl. socket. broker.address. client. connections.max.idle. reconnect.
-        metadata. topic.metadata. debug
+        metadata. topic.metadata. debug incsnap.
         """
     )
 )
@@ -74,9 +76,9 @@ class ClientSettings:
     bootstrap_servers: str  #: host:port, separated by commas
     producer: Mapping[str, str] = field(default_factory=dict, repr=False)  #: with librdkafka's names
 
-    def for_producer(self, transactional_id: str) -> dict[str, str]:
-        """Return the settings of a transactional producer."""
-        return {
+    def for_producer(self, transactional_id: str) -> dict[str, Any]:
+        """Return the settings of a transactional producer. Raise ConfigError if its login needs what is missing."""
+        given = {
             **_CLIENT_DEFAULTS,
             **_PRODUCER_DEFAULTS,
             "queue.buffering.max.kbytes": str(max(_QUEUE_KILOBYTES, self.largest_message // 1000)),
@@ -85,6 +87,7 @@ class ClientSettings:
             "bootstrap.servers": self.bootstrap_servers,
             "transactional.id": transactional_id,
         }
+        return with_login(given)
 
     @property
     def largest_message(self) -> int:
@@ -108,16 +111,20 @@ class ClientSettings:
         """The producer's `batch.size`: most bytes of a batch before compression."""
         return int({**_PRODUCER_DEFAULTS, **self.producer}["batch.size"])
 
-    def for_admin(self) -> dict[str, str]:
-        """Return the settings of an admin client."""
-        return {
+    def for_admin(self) -> dict[str, Any]:
+        """Return the settings of an admin client. Raise ConfigError if its login needs what is missing."""
+        given = {
             **_CLIENT_DEFAULTS,
             **{name: value for name, value in self.producer.items() if name.startswith(_CONNECTION)},
             "bootstrap.servers": self.bootstrap_servers,
         }
+        return with_login(given)
 
-    def for_consumer(self, group: str) -> dict[str, str]:
-        """Return the settings of a consumer that reads committed records and offsets, and commits nothing itself."""
+    def for_consumer(self, group: str) -> dict[str, Any]:
+        """Return the settings of a consumer that reads committed records and offsets, and commits nothing itself.
+
+        Raise ConfigError if its login needs what is missing.
+        """
         return {
             **self.for_admin(),
             "group.id": group,

@@ -181,7 +181,7 @@ def records_from(consumer: Consumer, start: TopicPartition, end: int | None, sec
 # A consumer that knows its coordinator answers in 1 ms, a new one in 10 to 20 ms. So it is kept: Spark's Python workers
 # live on between batches. It never subscribes, so it is no member of the group.
 @lru_cache(maxsize=4)
-def _consumer(_bootstrap_servers: str, settings: tuple[tuple[str, str], ...]) -> Consumer:
+def _consumer(_bootstrap_servers: str, settings: tuple[tuple[str, Any], ...]) -> Consumer:
     return Consumer(dict(settings))
 
 

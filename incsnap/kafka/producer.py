@@ -16,6 +16,7 @@ from incsnap.errors import ConfigError
 from incsnap.kafka import librdkafka as c
 from incsnap.kafka.bounded_calls import BoundedCalls
 from incsnap.kafka.lost_answers import LostAnswers, logged
+from incsnap.kafka.oauth_login import CALLBACK, TokenRefresh
 from incsnap.kafka.outgoing_messages import SingleRecord
 from incsnap.kafka.producer_errors import ProducerErrors
 from incsnap.kafka.producer_queue import ProducerQueue
@@ -35,11 +36,11 @@ class TransactionalProducer:
     Every method raises ClientError. `bounded_calls` also limits the time of requests to brokers.
     """
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, Any]) -> None:
         self._lib: Any = c.loaded_library()
         self._calls = BoundedCalls()
         self._errors = ProducerErrors(self._lib)
-        rk, self._lost_answers = _opened(self._lib, settings, self._errors)
+        rk, self._lost_answers, self._tokens = _opened(self._lib, settings, self._errors)
         self._rk: int | None = rk
         self._queue = ProducerQueue(self._lib, rk, self._calls, self._errors)
 
@@ -201,9 +202,16 @@ class TransactionalProducer:
         self._queue.send_one(topic, SingleRecord(partition, key, value), patience)
 
 
-def _opened(lib: Any, settings: Mapping[str, str], errors: ProducerErrors) -> tuple[int, LostAnswers]:
-    """Return a new librdkafka producer and its log. Raise ConfigError if librdkafka refuses a setting."""
+def _opened(
+    lib: Any, settings: Mapping[str, Any], errors: ProducerErrors
+) -> tuple[int, LostAnswers, TokenRefresh | None]:
+    """Return a new librdkafka producer, its log, and its tokens if its login has any.
+
+    Raise ConfigError if librdkafka refuses a setting.
+    """
     reason = ctypes.create_string_buffer(512)
+    settings = dict(settings)
+    token = settings.pop(CALLBACK, None)
     conf = lib.rd_kafka_conf_new()
     for name, value in logged(settings).items():
         if lib.rd_kafka_conf_set(conf, name.encode(), value.encode(), reason, len(reason)) != c.CONF_OK:
@@ -211,12 +219,15 @@ def _opened(lib: Any, settings: Mapping[str, str], errors: ProducerErrors) -> tu
             raise _wrong_setting(name, reason.value)
     lib.rd_kafka_conf_set_dr_msg_cb(conf, errors.callback)
     lost_answers = LostAnswers(lib, conf, settings)
+    tokens = None if token is None else TokenRefresh(lib, conf, token, errors)
     rk: int | None = lib.rd_kafka_new(c.PRODUCER, conf, reason, len(reason))
     if not rk:
         lib.rd_kafka_conf_destroy(conf)
         raise _wrong_setting("producer.*", reason.value)
     lost_answers.listen(rk)
-    return rk, lost_answers
+    if tokens is not None:
+        tokens.begin(rk)
+    return rk, lost_answers, tokens
 
 
 def _wrong_setting(name: str, reason: bytes) -> ConfigError:

@@ -12,6 +12,7 @@ from pymysql.constants import ER
 
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
+from incsnap.kafka.oauth_login import with_login
 from incsnap.mysql.error_codes import NO_PRIVILEGE
 from incsnap.mysql.session import connect, error_of
 from incsnap.mysql.signal_table import shape_or_lack
@@ -109,7 +110,7 @@ def _by_message(settings: Settings, name: str, kind: str, data: Data) -> None:
             name,
             kind,
             data,
-            signals.consumer,
+            with_login(signals.consumer),
         )
     except (KafkaException, TimeoutError) as error:
         text = error.args[0].str() if isinstance(error, KafkaException) else str(error)

@@ -16,6 +16,7 @@ from pymysql.constants import ER
 
 from incsnap.config.servers import MySqlSettings
 from incsnap.errors import IncsnapError, ServerAway, ServerUnreachable, shorten
+from incsnap.mysql.amazon_login import token
 from incsnap.mysql.error_codes import GONE, NOT_LET_IN
 
 #: lock_wait_timeout: most seconds that a SELECT waits for an ALTER TABLE. MySQL's default is one year.
@@ -79,7 +80,7 @@ def dial(settings: MySqlSettings, *, read_timeout: float = 60.0) -> Connection[A
         user=settings.user,
         # As bytes, because the driver encodes text as Latin-1. CREATE USER has hashed the bytes of its client, which
         # are UTF-8.
-        password=settings.password.get_secret_value().encode(),
+        password=_password(settings).encode(),
         charset="utf8mb4",
         autocommit=True,
         init_command=_SESSION,
@@ -89,6 +90,10 @@ def dial(settings: MySqlSettings, *, read_timeout: float = 60.0) -> Connection[A
         program_name="incsnap",
         **_tls(settings),
     )
+
+
+def _password(settings: MySqlSettings) -> str:
+    return token(settings) if settings.login == "rds-iam" else settings.password.get_secret_value()
 
 
 def _tls(settings: MySqlSettings) -> dict[str, Any]:

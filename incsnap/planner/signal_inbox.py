@@ -22,6 +22,7 @@ from incsnap.binlog.slices import Slice
 from incsnap.binlog.table_rows import Charsets, table_rows
 from incsnap.config.settings import SignalSettings
 from incsnap.errors import ConfigError, IncsnapError, shorten
+from incsnap.kafka.oauth_login import with_login
 from incsnap.planner.signal_commands import Captured, command_of
 from incsnap.snapshot.commands import Command
 from signals.channels.file import SignalFile
@@ -51,7 +52,7 @@ class SignalInbox:
                     signals.kafka_topic,
                     topic_prefix,
                     signals.kafka_group_id,
-                    signals.consumer,
+                    with_login(signals.consumer),
                 )
             except KafkaException as problem:
                 raise ConfigError(

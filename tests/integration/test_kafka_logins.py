@@ -1,13 +1,23 @@
-"""Logins to a real broker by SCRAM, by OAuth and by a client's certificate, with all clients that a job has."""
+"""Logins to a real broker by SCRAM, by OAuth, by tokens of our own (as MSK's) and by a client's certificate, with all
+clients that a job has.
+
+Amazon's signer cannot be had without Amazon. A signer that asks the tests' token server takes its place.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 import re
+import sys
+import time
+import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -17,6 +27,7 @@ from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import committed_batch
+from incsnap.kafka.oauth_login import amazon_tokens, with_login
 from incsnap.kafka.preflight import cluster_check
 from incsnap.kafka.topics import admin_client, ensure_control_topic, ensure_topics
 from incsnap.kafka.transaction import BucketWriter
@@ -72,23 +83,54 @@ def logins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logins]:
             "sasl.oauthbearer.token.endpoint.url": tokens.endpoint,
             **trust,
         }
+        amazon = {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "AWS_MSK_IAM",
+            "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+            **trust,
+        }
+        iam = 'software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName="{}";'
+        stack.enter_context(_signer(tokens.endpoint))
         certificate = {"security.protocol": "SSL", **trust}
         pems = {"ssl.certificate.location": str(client.certificate), "ssl.key.location": str(client.key)}
         theirs = {"ssl.certificate.location": str(stranger.certificate), "ssl.key.location": str(stranger.key)}
         yield Logins(
             kafka,
-            {way: f"127.0.0.1:{port}" for way, port in ports.items()},
+            {way: f"127.0.0.1:{port}" for way, port in ports.items()} | {"amazon": f"127.0.0.1:{ports['oauth']}"},
             {
+                "amazon": {**amazon, "sasl.jaas.config": iam.format(_SECRET)},
                 "scram": {**scram, "sasl.jaas.config": jaas.format(_USER, _SECRET)},
                 "oauth": {**oauth, "sasl.oauthbearer.client.secret": _SECRET},
                 "certificate": {**certificate, **pems},
             },
             {
+                "amazon": {**amazon, "sasl.jaas.config": iam.format("wrong")},
                 "scram": {**scram, "sasl.jaas.config": jaas.format(_USER, "wrong")},
                 "oauth": {**oauth, "sasl.oauthbearer.client.secret": "wrong"},
                 "certificate": {**certificate, **theirs},
             },
         )
+
+
+@contextmanager
+def _signer(endpoint: str) -> Iterator[None]:
+    """Put a module in the place of Amazon's signer. It takes a profile's name for the secret of the token server."""
+
+    def signed(region: str, profile: str) -> tuple[str, int]:
+        assert region == "eu-central-1"
+        login = base64.b64encode(f"{_USER}:{profile}".encode()).decode()
+        request = urllib.request.Request(endpoint, b"", {"Authorization": f"Basic {login}"})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)["access_token"], round((time.time() + 3_000) * 1000)
+
+    module = ModuleType("aws_msk_iam_sasl_signer")
+    module.MSKAuthTokenProvider = SimpleNamespace(generate_auth_token_from_profile=signed)  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, module.__name__, module)
+        patch.setenv("AWS_REGION", "eu-central-1")
+        amazon_tokens.cache_clear()
+        yield
+    amazon_tokens.cache_clear()
 
 
 def _broker(
@@ -145,7 +187,8 @@ def _loaded(address: str, prefix: str, login: dict[str, str]) -> Settings:
 
 #: By way: a pattern of what librdkafka says of a wrong secret.
 _REASONS = {"scram": "Authentication failed", "oauth": "(?i)token|oauth|oidc|401", "certificate": "(?i)ssl|certificate"}
-WAYS = pytest.mark.parametrize("way", ["scram", "oauth", "certificate"])
+_REASONS["amazon"] = "(?i)token|oauth|401|timed out"
+WAYS = pytest.mark.parametrize("way", ["scram", "oauth", "certificate", "amazon"])
 
 
 @WAYS
@@ -171,7 +214,7 @@ def test_all_clients_of_a_job_log_in(way: str, logins: Logins) -> None:
     send.to_topic(logins.plain, f"{prefix}-signal", prefix, "first", "log", {"message": "here"})
     signals = settings.signals
     with closing(
-        SignalTopic(signals.kafka_bootstrap_servers, signals.kafka_topic, prefix, "group", signals.consumer)
+        SignalTopic(signals.kafka_bootstrap_servers, signals.kafka_topic, prefix, "group", with_login(signals.consumer))
     ) as channel:
         wait_until(lambda: [each.id for each in channel.poll(None, 0.1).records] == ["first"])
 
@@ -183,6 +226,8 @@ def test_a_wrong_login_is_found_before_the_job_starts(way: str, logins: Logins) 
 
     [(problem, repair)] = cluster_check(client, settings.topic_prefix, seconds=3.0)
 
-    assert problem.startswith(f"Kafka does not answer at {logins.addresses[way]}: ")
+    assert problem.startswith(
+        (f"Kafka does not answer at {logins.addresses[way]}: ", "Kafka client settings are wrong")
+    )
     assert re.search(_REASONS[way], problem), problem
-    assert "producer.sasl.*" in repair
+    assert "producer." in repair

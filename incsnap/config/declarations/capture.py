@@ -31,6 +31,8 @@ DECIDED = (
     Setting("database.user", TEXT, "", "The MySQL user, with REPLICATION SLAVE, REPLICATION CLIENT and SELECT.",
             "incsnap", see="mysql", is_needed=True),
     Setting("database.password", TEXT, "", "The password of this user.", "${env:MYSQL_PASSWORD}"),
+    Setting("incsnap.database.login", one_of("password", "rds-iam"), "password",
+            "rds-iam: a token of Amazon's IAM takes the place of the password.", "rds-iam", see="logins-to-amazon"),
     Setting("topic.prefix", TOPIC, "",
             "First part of all topic names, and key of Kafka signals. One job for each prefix.",
             "shop", see="one-job-of-a-prefix", is_needed=True),

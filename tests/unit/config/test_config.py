@@ -127,7 +127,6 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         ("database.ssl.keystore", "/client.p12", "openssl pkcs12 -in client.p12 -out client.pem"),
         ("max.batch.size", "0", "from 1 on"),
         ("connector.class", "MySqlCdcSourceV2", "a managed connector of Confluent Cloud"),
-        ("producer.sasl.mechanism", "AWS_MSK_IAM", "not supported by librdkafka"),
         ("producer.override.sasl.client.callback.handler.class", "x.Handler", "it names a Java class"),
         ("database.password", "${env:NOPE}", "no variable NOPE"),
         ("database.password", "${vault:x:y}", "'vault' is not known"),
