@@ -11,6 +11,7 @@ from functools import partial
 from typing import Literal
 
 from incsnap.config.declarations.kinds import FLAG, one_of
+from incsnap.config.header_literals import header_text
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
 from incsnap.envelope.casts import CAST_TYPES
@@ -167,16 +168,11 @@ def _insert_header(reader: SettingsReader, name: str) -> Transform | None:
     start = f"transforms.{name}."
     header = reader.required(start + "header", "the name of the header")
     literal = reader.required(start + "value.literal", "the value of the header")
-    return InsertHeader(Constant(header, _as_connect_prints(literal)))
-
-
-def _as_connect_prints(literal: str) -> str:
-    """Return the text of a header as Connect writes it: numbers lose zeros, texts in quotes lose their quotes."""
-    if re.fullmatch(r"-?\d+", literal):
-        return str(int(literal))
-    if re.fullmatch(r'"(?:[^"\\]|\\.)*"', literal):
-        return re.sub(r"\\(.)", r"\1", literal[1:-1])
-    return literal
+    try:
+        return InsertHeader(Constant(header, header_text(literal)))
+    except ValueError as error:
+        reader.problem(start + "value.literal", f"a text that stays as it is: {error}")
+        return None
 
 
 def _drop_headers(reader: SettingsReader, name: str) -> Transform | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from incsnap.errors import ConfigError
+from incsnap.transforms.headers import is_text
 from incsnap.transforms.record_spec import (
     CastFields,
     ChangedColumns,
@@ -144,6 +145,12 @@ class HeaderToValue:
                     f"transforms.{self.name} puts the header {header.name} into the value, but its list of columns is"
                     " written as a header alone",
                     "Leave the header out of headers, and let consumers read it from the record's headers.",
+                )
+            if isinstance(header, Constant) and not is_text(header.text):
+                raise ConfigError(
+                    f"transforms.{self.name} puts the header {header.name} into the value, where Kafka Connect gives"
+                    f" {header.text!r} the type of a number, a date or another value that is no text",
+                    f"Add the field by an InsertField behind {self.name}, as a text; or let the header be a text.",
                 )
             # Connect parses the literal of an InsertHeader into a value that is not optional.
             if isinstance(header, Constant):

@@ -5,10 +5,21 @@ https://kafka.apache.org/documentation/#connect_included_transformation
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from incsnap.transforms.record_spec import Constant, RecordSpec
+
+#: A literal that Kafka Connect reads as a number: the group is the number, and what follows is lost.
+NUMBER = re.compile(r"([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)(?:[:,].*)?", re.DOTALL)
+#: Other literals that are no texts, besides lists and maps.
+_TYPED = re.compile(r"true|false|\d{4}-\d{2}-\d{2}.*", re.DOTALL)
+
+
+def is_text(shown: str) -> bool:
+    """Return True if the header whose text is `shown` is a text to Kafka Connect, not a number or another value."""
+    return not (NUMBER.fullmatch(shown) or shown[:1] in ("[", "{") or _TYPED.fullmatch(shown))
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,6 +207,76 @@ _EDITED = {
     "count": "InsertHeader header=count; value.literal=7",
 }
 
+#: Literals of headers: numbers and texts as Kafka Connect reads them.
+_LITERALS = (
+    "1.50",
+    "1e3",
+    "[1,2]",
+    '{"a":1}',
+    "2024-01-01",
+    "2024-01-01T10:20:30.5Z",
+    "00",
+    "-5",
+    "+7",
+    "3000000000",
+    "99999999999999999999",
+    "NaN",
+    "TRUE",
+    "true",
+    "False",
+    "1.0",
+    "0x1",
+    '"quo ted"',
+    "it's",
+    "a:b",
+    "12:30:00",
+    "[a,b]",
+    "0.1",
+    "-0",
+    "1f",
+    'text \\" back',
+    "12345678901234567.25",
+    '"quoted"',
+    '"a\\"b"',
+    "12:30",
+    "{a:b}",
+    "1,2",
+    ".5",
+    "1.",
+    "1e30",
+    "0.0",
+    "1e-7",
+    'hello "x"',
+    "12abc",
+    "12 34",
+    "[]",
+    "{}",
+    '"1"',
+    "12:ab",
+    "-",
+    "123456789.125",
+    "true:1",
+    "a[b]",
+    "http://h:80/p?q=1",
+    "99.99",
+    "1e400",
+    "2024-01-01T10:20:30.5",
+    "v1.2.3",
+    "1.2.3",
+)
+
+
+def _literals() -> dict[str, str]:
+    """Return the settings of one InsertHeader for each of `_LITERALS`."""
+    settings = {"transforms": ",".join(f"h{place}" for place in range(len(_LITERALS)))}
+    for place, literal in enumerate(_LITERALS):
+        start = f"transforms.h{place}."
+        settings[f"{start}type"] = "org.apache.kafka.connect.transforms.InsertHeader"
+        settings[f"{start}header"] = f"h{place}"
+        settings[f"{start}value.literal"] = literal
+    return settings
+
+
 CONFIGURATIONS = {
     each.name: each
     for each in (
@@ -613,6 +683,7 @@ CONFIGURATIONS = {
             },
             ("customers", "orders", "composite"),
         ),
+        Configuration("header-texts", _literals(), ("made",)),
         Configuration(
             "schema-changes-of-others",
             {

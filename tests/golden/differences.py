@@ -359,6 +359,12 @@ DIFFERENCES: tuple[Allowed, ...] = (
         configuration="times-converted",
         when=lambda theirs, ours: str(theirs) < "1582-10-15",
     ),
+    Allowed(
+        "Java 17 writes more digits of some floats than they need; Java 19 and later write ours.",
+        r"header\.h\d+",
+        configuration="header-texts",
+        when=lambda theirs, ours: "E" in str(theirs) and abs(float(theirs) / float(ours) - 1) < 1e-7,
+    ),
     # The topic of schema changes
     Allowed(
         "A Debezium that starts tells of all tables being dropped first, of the database, and of the server's character"

@@ -123,7 +123,7 @@ def stage(servers: Servers) -> Iterator[Stage]:
         ((executed, uuid),) = _query(mysql, "SELECT @@GLOBAL.gtid_executed, @@server_uuid")
         start = StreamPosition(GtidSet.parse(executed), file, pos, server_uuid=uuid)
         with (
-            patch.object(formats, "_registry", lambda url, client: schemas),
+            patch.object(formats, "_registry", lambda url, client, kind: schemas),
             # A job passes a statement that touches none of its tables at once. Otherwise it would wait ten seconds.
             patch.object(planner, "_MOVE_SECONDS", 0.0),
             patch.object(stream_port, "_IDLE_SECONDS", 0.02),

@@ -341,3 +341,9 @@ def test_rules_of_time_zones_count_in_the_order_of_debezium() -> None:
     assert [excludes.converts("t", name) for name in "ab"] == [False, True]
     other = TimeZone("UTC", "p.d.other", rules, includes=False)
     assert [other.converts(table, name) for table, name in ("ta", "ub", "uc", "xa")] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("literal", ["null", "[1, 2]", '{"a": 1}', "[1.50]", "[01]"])
+def test_a_literal_that_connect_prints_in_its_own_way_is_refused(literal: str) -> None:
+    own = {"transforms.t.header": "h", "transforms.t.value.literal": literal}
+    assert "is not a text that stays as it is" in problem("org.apache.kafka.connect.transforms.InsertHeader", own)

@@ -33,6 +33,7 @@ from incsnap.transforms.conditions import GROOVY, OneOf, choice_of, condition_of
 from incsnap.transforms.content_router import ContentBasedRouter
 from incsnap.transforms.edits import EditFields, HeaderToValue, ValueToKey
 from incsnap.transforms.filter import Drop, Filter
+from incsnap.transforms.headers import InsertHeader
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone
 from incsnap.transforms.record_spec import Constant, EnvelopeField, ExtractField
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
@@ -295,6 +296,13 @@ def test_a_list_of_columns_is_no_field_of_the_value() -> None:
     moved = HeaderToValue("m", ("changed",), ("changed",), moves=True)
     with pytest.raises(ConfigError, match="is written as a header alone"):
         made(ExtractChangedRecordState("changed"), ExtractNewRecordState("drop"), moved)
+
+
+@pytest.mark.parametrize("text", ["12", "1.5", "true", "2024-01-01", "[a]"])
+def test_a_header_that_is_no_text_is_no_field_of_the_value(text: str) -> None:
+    moved = HeaderToValue("m", ("h",), ("f",), moves=True)
+    with pytest.raises(ConfigError, match="no text"):
+        made(InsertHeader(Constant("h", text)), ExtractNewRecordState("drop"), moved)
 
 
 def test_a_window_has_no_dropped_rows() -> None:
