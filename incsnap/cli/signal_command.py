@@ -8,6 +8,7 @@ from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
 from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
 from incsnap.monitoring.signal_sender import send_signal
 from incsnap.monitoring.signalled_tables import table_warnings
 from signals import send
@@ -67,9 +68,16 @@ def signal(
 
 
 def _check(settings: Settings, kind: str, tables: tuple[str, ...]) -> None:
-    """Print what is wrong with the tables of a signal of the type `kind`. Errors: see `table_warnings`."""
+    """Print what is wrong with the tables of a signal of the type `kind`.
+
+    Raise ConfigError if `execute-snapshot` names only tables that cannot be read.
+    """
     warnings = table_warnings(settings, kind, tables)
     if warnings.unchecked:
         output.warning(warnings.unchecked)
     for finding in warnings.findings:
         output.problem(f": {finding.problem}", finding.repair, severity="warning", name=finding.name)
+    if warnings.is_useless:
+        raise ConfigError(
+            "The signal was not sent: it names no table that can be read", "Repair what the warnings above name."
+        )

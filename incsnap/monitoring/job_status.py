@@ -288,6 +288,11 @@ class Watch:
         report, stream = self._report, status.stream
         sends = report is not None and stream is not None and stream.connected and self._reported == path
         self.outages.doubt(in_doubt=failures > 0 or (self._streaming is not None and not sends))
+        if stream is not None and run.state in (RUNNING, RETRYING):
+            mysql_is_away = any(each.server == MYSQL for each in status.outages)
+            # The last report of a run that has ended says how the run was, not how it is now.
+            connected = sends and run.state == RUNNING and not mysql_is_away
+            status = replace(status, stream=replace(stream, connected=connected))
         if run.state != RUNNING:
             if run.state == RETRYING and status.outages:
                 return replace(status, failure=failure_by(status.outages[0], run.failure))

@@ -10,7 +10,7 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.config.settings import Settings
-from incsnap.errors import ConfigError, IncsnapError
+from incsnap.errors import IncsnapError
 from incsnap.mysql import catalog
 from incsnap.mysql.preflight import account, may_select
 from incsnap.mysql.server_rules import Finding
@@ -27,34 +27,23 @@ class TableWarnings:
 
     findings: tuple[Finding, ...]  #: about single tables
     unchecked: str = ""  #: why MySQL was not asked; "" if it was
+    is_useless: bool = False  #: whether the signal asks for a snapshot and names no table that can be read
 
 
 def table_warnings(settings: Settings, kind: str, tables: Sequence[str]) -> TableWarnings:
     """Return what is wrong with the tables of a signal of the type `kind`.
 
-    Raise ConfigError if `execute-snapshot` names only tables that cannot be read; its text names them. A signal that
-    stops a snapshot is sent in any case: its table may have been dropped.
+    A signal that stops a snapshot is never useless: its table may have been dropped.
     """
     unchecked = ""
     try:
         signalled = signalled_tables(settings, tables)
-        findings, is_useless = signalled.findings, not signalled.readable
+        findings, nothing_left = signalled.findings, not signalled.readable
     except (IncsnapError, TimeoutError) as error:
         unchecked = f"It is not checked on MySQL whether the tables exist: {error}"
         left_out = never_captured(settings, tables)
-        findings, is_useless = tuple(left_out.values()), set(left_out) == set(tables)
-    if is_useless and kind == "execute-snapshot":
-        raise _nothing_readable(findings)
-    return TableWarnings(findings, unchecked)
-
-
-def _nothing_readable(findings: Sequence[Finding]) -> ConfigError:
-    """Return the error for a signal that names only tables that cannot be read."""
-    why = "; ".join(each.problem for each in findings)
-    return ConfigError(
-        f"The signal was not sent: it names no table that can be read{f' ({why})' if why else ''}",
-        "; ".join(each.repair for each in findings) or "Correct the names of the tables.",
-    )
+        findings, nothing_left = tuple(left_out.values()), set(left_out) == set(tables)
+    return TableWarnings(findings, unchecked, nothing_left and kind == "execute-snapshot")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from incsnap.checkpoint.spare_status import SparedStatus, Store
 from incsnap.checkpoint.status_file import SharedStatus
 from incsnap.config.explained import Explained
 from incsnap.config.settings import Settings
-from incsnap.errors import IncsnapError, ServerAway, shorten
+from incsnap.errors import ConfigError, IncsnapError, ServerAway, shorten
 from incsnap.monitoring.job_status import Watch, failure_of
 from incsnap.monitoring.outages import KAFKA, MYSQL, Outages
 from incsnap.monitoring.status import FAILED, STOPPED, Sums
@@ -130,7 +130,7 @@ def _why_mysql_is_away(settings: Settings) -> str:
 def _send_new_signal(settings: Settings, kind: str, data: dict[str, Any]) -> tuple[str, Sequence[str]]:
     """Send a signal to the job. Return the signal's id, and warnings about its tables, as `incsnap signal` prints them.
 
-    Errors: see `send_signal` and `table_warnings`.
+    Raise ConfigError if no table can be read. Other errors: see `send_signal`.
     """
     from incsnap.monitoring.signal_sender import send_signal
     from incsnap.monitoring.signalled_tables import table_warnings
@@ -138,6 +138,10 @@ def _send_new_signal(settings: Settings, kind: str, data: dict[str, Any]) -> tup
     tables, warnings = data.get("data-collections"), []
     if isinstance(tables, list) and tables and all(isinstance(each, str) for each in tables):
         checked = table_warnings(settings, kind, tables)
+        if checked.is_useless:
+            why = "; ".join(each.problem for each in checked.findings)
+            repair = "; ".join(each.repair for each in checked.findings) or "Correct the names of the tables."
+            raise ConfigError(f"The signal was not sent: it names no table that can be read ({why})", repair)
         warnings = [f"{each.problem}. {each.repair}" for each in checked.findings]
         warnings += [checked.unchecked] if checked.unchecked else []
     name = new_id()

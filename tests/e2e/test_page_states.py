@@ -112,10 +112,11 @@ def test_each_state_is_visible_at_a_glance(browser: Browser, tmp_path: Path) -> 
             expect(wide.locator("#failed")).to_contain_text(str(people))
 
             mysqld.kill()
+            away = f"MySQL at {mysql.host}:{mysql.port} does not answer since"
+            expect(wide.get_by_role("alert")).to_contain_text(away, timeout=60_000)
             screens.show("mysql-down", "retrying · 1 table failed", f"{prefix}: retrying, 1 failed")
-            expect(wide.get_by_role("alert")).to_contain_text(
-                f"MySQL at {mysql.host}:{mysql.port} does not answer since"
-            )
+            expect(wide.locator("#lag")).to_have_class("old")
+            expect(wide.locator("#stream")).to_contain_text("no, ")
             mysqld.start()
             screens.show("again", "running · 1 table failed", f"{prefix}: 1 failed")
 

@@ -97,6 +97,9 @@ def test_a_new_try_is_not_running_before_it_delivers(tmp_path: Path) -> None:
     _report(report, delivered=False)
     wait_until(lambda: watch.status().stream is not None)
     assert watch.status().state == RETRYING
+    stream = watch.status().stream
+    assert stream is not None
+    assert stream.connected
     assert ready(watch.status()) == "it is retrying: Kafka failed committing"
 
     _report(report)
@@ -116,6 +119,11 @@ def test_a_server_that_does_not_answer_makes_the_job_retrying(tmp_path: Path) ->
     status = watch.status()
     assert status.failure is not None
     assert status.failure.count == 1
+    assert status.stream is not None
+    assert status.stream.connected
+    outages.fails(MYSQL, "refused")
+    wait_until(lambda: (now := watch.status().stream) is not None and not now.connected)
+    outages.answers(MYSQL)
     assert ready(status).startswith("it is retrying: Kafka at k:9092 does not answer since ")
     outages.answers(KAFKA)
     wait_until(lambda: watch.status().state == RUNNING)
