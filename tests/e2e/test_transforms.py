@@ -153,3 +153,45 @@ def test_rows_with_keys_of_their_values_and_a_filter_by_columns(play: CapturedDa
         if value["id"] not in rows or value["qty"] >= 1000:
             rows[value["id"]] = value["qty"], value
     assert {id_: qty for id_, (qty, _) in rows.items() if id_ in expected} == expected
+
+
+def test_changed_columns_and_times_in_a_zone_beside_a_snapshot(play: CapturedDatabase) -> None:
+    """Rows that are read and changed rows have their times in one zone. Updates alone name columns."""
+    orders = play.create(ORDERS, ROWS)
+    settings = {
+        "transforms": "state,zone,unwrap",
+        "transforms.state.type": "io.debezium.transforms.ExtractChangedRecordState",
+        "transforms.state.header.changed.name": "changed",
+        "transforms.zone.type": "io.debezium.transforms.TimezoneConverter",
+        "transforms.zone.converted.timezone": "Asia/Tokyo",
+        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+        "transforms.unwrap.delete.tombstone.handling.mode": "drop",
+        "transforms.unwrap.add.fields": "op",
+        "topic.creation.default.partitions": "3",
+        "incremental.snapshot.chunk.size": "500",
+        "notification.enabled.channels": "log",
+    }
+    with play.job(settings) as job:
+        job.wait_until_streaming()
+        with play.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"UPDATE {orders.sql} SET qty = 7777, note = 'changed' WHERE id = 2")
+            play.execute_by_row("all", [orders])
+            cursor.execute("SET time_zone = '+09:00'")
+            cursor.execute(
+                "SELECT id, CAST(UNIX_TIMESTAMP(created_at) * 1000 AS SIGNED),"
+                f" DATE_FORMAT(updated_at, '%Y-%m-%dT%H:%i:%s') FROM {orders.sql}"
+            )
+            expected = {id_: (created, updated) for id_, created, updated in cursor.fetchall()}
+            job.wait_until("the snapshot is over", lambda: "type='COMPLETED'" in job.log_tail(400), every=0.3)
+        job.stop()
+
+    changed: dict[str, set[bytes | None]] = {}
+    rows: dict[int, tuple[int, str | None]] = {}
+    for read in read_all(play.kafka, play.topic(orders), range(3)):
+        value = json.loads(read.value or b"")
+        changed.setdefault(value["__op"], set()).add(dict(read.headers)["changed"])
+        updated = value["updated_at"]
+        assert updated is None or updated.endswith("+09:00")
+        rows[value["id"]] = value["created_at"], updated and updated[:19]
+    assert rows == expected
+    assert changed == {"u": {b'["qty","note"]'}, "r": {b"[]"}}
