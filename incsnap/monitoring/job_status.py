@@ -175,6 +175,7 @@ class Watch:
         self.enter(state, failure)
         self._closing.set()
         self._thread.join()
+        self.outages.close()
 
     # -- called by readers of the status
 

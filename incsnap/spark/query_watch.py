@@ -95,7 +95,6 @@ def begin_watch(settings: Settings, root: str, explained: Sequence[Explained], s
         store = SparedStatus(store, root)
     addresses = {MYSQL: settings.mysql.address, KAFKA: settings.kafka.bootstrap_servers}
     outages = Outages(addresses, partial(_why_mysql_is_away, settings))
-    stack.callback(outages.close)
     sums = _sums_of(root, 0.0 if every <= 1.0 else every)
     watch = Watch(settings.topic_prefix, store, sums, every, outages=outages)
 
