@@ -269,8 +269,8 @@ def _unused_warning(unused: UnusedNames, reader: SettingsReader) -> list[str]:
     parts = []
     idle = [_POLL_INTERVAL] if _POLL_INTERVAL in reader.idle else []
     if foreign := sorted((*unused.foreign, *idle)):
-        parts.append("of Debezium or Kafka Connect: " + ", ".join(foreign))
+        parts.append(f"{', '.join(foreign)} (of Debezium or Kafka Connect)")
     if unused.unknown:
         guesses = [f"{name} (did you mean {meant}?)" if meant else name for name, meant in unused.unknown]
-        parts.append("unknown: " + ", ".join(guesses))
-    return ["Settings without effect. " + "; ".join(parts)] if parts else []
+        parts.append(f"{', '.join(guesses)} (unknown)")
+    return ["Settings without effect: " + "; ".join(parts)] if parts else []

@@ -257,7 +257,7 @@ def _shape(shape: TableShape, rules: ColumnRules, *, is_signal: bool) -> Iterabl
             yield Finding("types", error.message, error.hint)
     if not view.identity and not is_signal:
         lacks = f"{table} has no primary key, nor a unique key without NULLs"
-        problem = f"{lacks}: its changes are streamed without key, and it cannot be snapshotted"
+        problem = f"{lacks}: its changes are streamed without key, and it is read only by a surrogate-key"
         repair = f"ALTER TABLE {table.sql} ADD PRIMARY KEY (...); or name columns with message.key.columns"
         yield Finding("primary key", problem, repair, "warning")
 
