@@ -102,7 +102,7 @@ def test_small_tables_of_every_type_are_encoded_as_large_ones(
         schema__name__adjustment__mode="avro",
     )
     registry = NumberedSchemas()
-    monkeypatch.setattr(formats, "_registry", lambda url, client: registry)
+    monkeypatch.setattr(formats, "_registry", lambda url, client, kind: registry)
     job = PlannedJob(settings, str(tmp_path))
     try:
         events = _write(mysql_address, database, random.Random(4))

@@ -197,7 +197,7 @@ def test_together_gives_what_each_gives_by_itself(seed: int) -> None:
     layout = TopicLayout(rng.randint(1, 3), {**topics, "p.shop.both": 3, "p.shop.all": 2, "gone": 4})
     begun = OpenCounts(5, (("shop.t00000", 3),)) if rng.random() < 0.3 else None
     part = SlicePart(1, layout, 0, slice_of(*transactions), _CHARSETS, Border(begun, rng.random() < 0.3))
-    with patch.object(formats, "_registry", lambda url, client: _REGISTRY):
+    with patch.object(formats, "_registry", lambda url, client, kind: _REGISTRY):
         together, _ = _written(part, settings)
         with patch.object(small_tables, "_MOST_IMAGES", 0):
             alone, none = _written(part, settings)

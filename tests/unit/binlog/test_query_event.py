@@ -57,7 +57,9 @@ def test_a_statement_tells_the_settings_of_its_session() -> None:
         + b"\x11" + bytes(8) + b"\x12\xff\0"
     )  # fmt: skip
     query = read_query(made.query_body("DROP TABLE t", "böse", status=status), CHARSETS)
-    assert query.session == Session("böse", modes, "gbk", "latin1", "utf8mb4", explicit_timestamps=True)
+    assert query.session == Session(
+        "böse", modes, "gbk", "latin1", "utf8mb4", explicit_timestamps=True, time_zone="SYSTEM"
+    )
     assert query.has_xid
 
 

@@ -102,10 +102,10 @@ def test_a_key_is_the_first_unique_one_without_nulls_and_expressions() -> None:
     [
         ("CREATE DATABASE IF NOT EXISTS `x y`", [("DATABASE", "x y", None)]),
         ("DROP SCHEMA x", [("DATABASE", "x", None)]),
-        ("ALTER DATABASE x CHARACTER SET utf8mb3", []),
+        ("ALTER DATABASE x CHARACTER SET utf8mb3", [("TEXT", "x", None)]),
         ("CREATE UNIQUE INDEX i ON a.t (b)", [("ALTER", "a", "t")]),
-        ("CREATE INDEX i ON t (b)", []),
-        ("DROP INDEX i ON t", []),
+        ("CREATE INDEX i ON t (b)", [("TEXT", "db", None)]),
+        ("DROP INDEX i ON t", [("TEXT", "db", None)]),
         ("CREATE TEMPORARY TABLE t (a INT)", []),
         ("CREATE OR REPLACE VIEW v AS SELECT 1", []),
         ("TRUNCATE TABLE t", []),
