@@ -12,6 +12,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
+from incsnap.monitoring.status import TableStatus
+from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from lab.captured_database import CapturedDatabase, captured_database
 from lab.fetched_kafka import three_brokers
@@ -29,16 +31,20 @@ ROWS = 12_000
 def play(mysql_address: MySqlAddress, database: str, topic_prefix: str, tmp_path: Path) -> Iterator[CapturedDatabase]:
     """A captured database whose job writes to three brokers."""
     with (
-        three_brokers() as (brokers, _),
-        captured_database(mysql_address, brokers, database, topic_prefix, tmp_path) as made,
+        three_brokers() as (addresses, _),
+        captured_database(mysql_address, addresses, database, topic_prefix, tmp_path) as made,
     ):
         yield made
 
 
 def test_the_settings_of_a_first_day_are_obeyed(play: CapturedDatabase) -> None:
     orders, lines = play.create(ORDERS, ROWS), play.create(ORDER_LINES, 50)
+    odd = TableId(play.database, "odd")
+    with play.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {odd.sql} (id INT PRIMARY KEY, lasted TIME NULL, v INT NULL)")
     (port,) = free_ports(1)
     settings = {
+        "table.include.list": rf"{play.database}\.(orders|order_lines|odd|marks)",
         "incsnap.metrics.port": str(port),
         "heartbeat.interval.ms": "300",
         "topic.heartbeat.prefix": "beats",
@@ -51,40 +57,70 @@ def test_the_settings_of_a_first_day_are_obeyed(play: CapturedDatabase) -> None:
         "topic.creation.lines.partitions": "5",
         "topic.creation.lines.cleanup.policy": "compact",
         "incsnap.latency.target.ms": "100",
-        "errors.max.retries": "5",
+        "time.precision.mode": "connect",
         "event.processing.failure.handling.mode": "warn",
         "event.converting.failure.handling.mode": "warn",
-        "incsnap.snapshot.throttle.rows.per.second": "2000",
+        "incsnap.snapshot.throttle.rows.per.second": "500",
     }
     with play.job(settings) as job, play.notices() as notices:
         job.wait_until_streaming()
-        # Rows that are read by some 2,000 in a second take six seconds.
+        # Rows that are read by some 500 in a second take 24 seconds, unless the limit is lifted.
         play.execute_by_row("first", [orders, lines])
         job.wait_until("the time left is known", lambda: _seconds_left(play) is not None)
-        left = _seconds_left(play)
-        assert left is not None
-        assert 0 <= left <= 60
+        reading = _orders(play)
+        _write_what_cannot_be_sent(play, odd)
+        assert reading.rows_expected is not None
+        assert reading.rows_low is not None
+        assert reading.rows_high is not None
+        assert reading.rows_per_second is not None
+        assert reading.rows_low <= ROWS <= reading.rows_high
+        assert 20 <= reading.rows_per_second <= 10_000
+        left = (reading.rows_expected - reading.rows_done) / reading.rows_per_second
+        assert reading.seconds_left == pytest.approx(left, rel=0.01)
         shown = _metrics(port)
         assert f'incsnap_snapshot_seconds_left{{name="{play.prefix}",table="{orders}"}}' in shown
         play.signal_by_row("smaller", "incsnap-throttle", {"chunk-rows": 100})
         job.wait_until("the limit is shown", lambda: _limits(play)[-1:] == [("chunk-rows", 100)])
+        job.wait_until("chunks are smaller", lambda: 100 in _rows_in_chunks(play, orders))
         play.signal_by_row("faster", "incsnap-throttle", {"rows-per-second": 0, "chunk-rows": 0})
         job.wait_until("the snapshot's end", lambda: notices.completed("first"))
         play.drain(job)
         job.wait_until("a heartbeat", lambda: bool(_heartbeats(play)))
         assert urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=10).status == 200
+        log = job.log_tail(2_000)
+        assert "cannot express; null is written" in log
+        assert "holds row images without all columns; it is left out" in log
         job.stop()
 
     assert _shape(play, play.topic(orders)) == (2, 3, "delete", "2")
     assert _shape(play, play.topic(lines))[:3] == (5, 2, "compact")
     beat = _heartbeats(play)[-1]
     assert beat.keys() >= {"ts_ms"}
+    sent = [read.value for part in range(2) for read in read_all(play.kafka, play.topic(odd), [part])]
+    assert [json.loads(value or b"")["after"] for value in sent] == [{"id": 1, "lasted": None, "v": 0}]
     for verdict in play.verdicts():
         assert verdict.faults(1) == []
 
 
+def _write_what_cannot_be_sent(play: CapturedDatabase, table: TableId) -> None:
+    """Write a time that Connect's Time cannot express, then change it in a session that logs no whole rows."""
+    with play.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO {table.sql} VALUES (1, '30:00:00', 0)")
+        cursor.execute("SET SESSION binlog_row_image = MINIMAL")
+        cursor.execute(f"UPDATE {table.sql} SET v = 1")
+
+
+def _orders(play: CapturedDatabase) -> TableStatus:
+    (status,) = (table for table in snapshot_of(play).tables if table.table.endswith(".orders"))
+    return status
+
+
 def _seconds_left(play: CapturedDatabase) -> float | None:
-    return next((table.seconds_left for table in snapshot_of(play).tables if table.table.endswith("orders")), None)
+    return next((table.seconds_left for table in snapshot_of(play).tables if table.table.endswith(".orders")), None)
+
+
+def _rows_in_chunks(play: CapturedDatabase, table: TableId) -> set[int]:
+    return {window.rows for window in snapshot_of(play).windows if window.table == str(table)}
 
 
 def _limits(play: CapturedDatabase) -> list[tuple[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -107,3 +108,15 @@ def test_an_outage_is_told_while_it_lasts_and_never_looks_like_a_running_job(
         assert status.stream is not None
         assert status.stream.disconnects >= 1
         job.stop()
+
+    with play.job({"errors.max.retries": "2"}) as job:
+        job.wait_until("the job runs with a limit of restarts", lambda: is_in(RUNNING))
+        mysqld.kill()
+        given_up, failures = time.monotonic() + 60, {0}
+        while job.exit_code() is None and time.monotonic() < given_up:
+            now = status_of(play)
+            failures.add(now.failure.count if now is not None and now.failure is not None else 0)
+            time.sleep(0.05)
+        assert job.exit_code() == 1
+        assert f"error: MySQL at {mysql} does not answer" in job.log_tail(3)
+    assert max(failures) == 2
