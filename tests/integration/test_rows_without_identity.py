@@ -104,3 +104,26 @@ def test_a_table_that_is_always_written_to_is_given_up(
     assert ended["additional_data"]["status"] == "CHANGED_TOO_OFTEN"
     assert "Nothing tells its rows apart" in ended["additional_data"]["reason"]
     assert replayed(job, f"{topic_prefix}.{database}.t", "r") == Counter()
+
+
+def test_rows_of_an_xa_transaction_disturb_a_chunk_when_they_are_committed(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for statement in ("START 'x'", "INSERT", "END 'x'", "PREPARE 'x'"):
+        cursor.execute("INSERT INTO t VALUES (0, 'late')" if statement == "INSERT" else f"XA {statement}")
+    job = make_job()
+    read, commits = ReadersAtHand.order, ["XA COMMIT 'x'"]
+
+    def order(self: ReadersAtHand, message: ReadOrders) -> None:
+        if message.orders and commits:
+            cursor.execute(commits.pop())
+        read(self, message)
+
+    monkeypatch.setattr(ReadersAtHand, "order", order)
+    ask(job, database)
+    job.batches_until(lambda: job.offset.batch > 2 and not job.offset.snapshot.active, "end of the snapshot")
+
+    sent = [(each.value["op"], each.value["after"]["v"]) for each in job.of(f"{topic_prefix}.{database}.t")]
+    late = [op for op, text in sent if text == "late"]
+    assert commits == []
+    assert late == ["c", "r"]
