@@ -70,9 +70,12 @@ class RunningJob:
             time.sleep(every)
 
     def wait_until_streaming(self, seconds: float = 240.0) -> None:
-        """Wait until the job knows where in the binlog it begins. Whatever is written afterwards will be streamed."""
-        first = self._checkpoint / "spark" / "offsets" / "0"
-        self.wait_until("its first batch", first.exists, seconds)
+        """Wait until the job knows where in the binlog it begins. Whatever is written afterwards will be streamed.
+
+        Spark deletes the oldest offsets, so any offset is taken.
+        """
+        offsets = self._checkpoint / "spark" / "offsets"
+        self.wait_until("its first batch", lambda: any(offsets.glob("[0-9]*")), seconds)
 
     def stop(self, seconds: float = 60.0) -> None:
         """Stop the job with SIGTERM and wait for its clean end.

@@ -1,8 +1,8 @@
 """Times in another time zone, as Debezium's TimezoneConverter writes them, a whole column at a time.
 
 A DATETIME has no zone: it is taken for the local time of the zone, and written as the moment in UTC. A TIMESTAMP is
-a text with its offset, and gets the zone's offset. As in Debezium, the offset of a TIMESTAMP is that of the local time
-which looks like its UTC time; so it differs from the zone's own for some hours when clocks change.
+a text with its offset, and gets the zone's offset. Debezium takes this offset for the local time that has the digits of
+the UTC time. This code does the same. So the offset is another than the zone's for some hours when clocks change.
 """
 
 from __future__ import annotations

@@ -61,6 +61,11 @@ class FilterFiles:
         self._files.forget(end.signal_positions.get(_CHANNEL), end.batch)
 
 
+def first_filter(tables: TableFilter, files: FilterFiles) -> dict[str, Any]:
+    """Write the filter of a new job, and return the channel's position in the first offset."""
+    return {_CHANNEL: files.keep(tables)}
+
+
 class NewTables:
     """The snapshots of new tables, for one planner. `tables` is the filter of this start."""
 

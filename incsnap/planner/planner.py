@@ -51,7 +51,7 @@ from incsnap.planner.boundary_search import BoundarySearch
 from incsnap.planner.chunk_readers import ReaderPort
 from incsnap.planner.definition_files import definition_files
 from incsnap.planner.known_definitions import KnownDefinitions
-from incsnap.planner.new_tables import FilterFiles
+from incsnap.planner.new_tables import FilterFiles, first_filter
 from incsnap.planner.observe import Observed, Observer
 from incsnap.planner.persist import PlannedBatches
 from incsnap.planner.prepared_xa import PreparedXas, first_place
@@ -285,9 +285,9 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
     settings.
 
     Rows from before that place come by snapshot. `buckets` is how many buckets the job has. `files` is incsnap's part
-    of the checkpoint. If rows do not name their columns, the definitions of tables are written there. Without `files`
-    the first batch asks for the definitions. Raise ConfigError if the place is refused, or if `snapshot.mode` is
-    `recovery`.
+    of the checkpoint. The lists that choose the captured tables are written there. If rows do not name their columns,
+    the definitions of tables are written there too. Without `files` the first batch does both. Raise ConfigError if the
+    place is refused, or if `snapshot.mode` is `recovery`.
     """
     if settings.snapshot.mode == "recovery":
         raise ConfigError(NO_RECOVERY.problem, NO_RECOVERY.repair)
@@ -302,6 +302,8 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
         if files is not None and place is None:
             definitions = first_definitions(settings, definition_files(files), connection, stream)
     positions = first_positions(settings.snapshot)
+    if files is not None:
+        positions |= first_filter(settings.tables, FilterFiles(files))
     job = uuid4().hex
     log.info("The new job %s begins after the transactions %s", job, shorten(executed) or "none")
     return Offset(job, 0, stream, layout, signal_positions=positions, sought=sought, definitions=definitions)

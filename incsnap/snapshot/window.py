@@ -44,10 +44,10 @@ A discarded row is not lost: the last event of *k* in batches *n+1* to *r* is se
 one. A row that was deleted before the SELECT is not read, and its delete is sent as an event like any other.
 
 **Proof for rows that nothing tells apart.** The SELECT saw the table as it was at a place in the log. That place lies
-between the end of batch *n* and the high watermark, and so before the end of the batch that sends the first part. No
-event of the table lies between the end of batch *n* and the rows: an event in batches *n+1* to that of the first part
-drops the window, and in a later batch the rest goes in front of the events. So the rows are exactly those that the
-stream has brought at the place where they are sent.
+between the end of batch *n* and the high watermark, and so before the end of the batch that sends the first part. An
+event of the table in batch *n+1* or later, up to the batch of the first part, drops the window. In a later batch the
+rest of the window goes in front of the events. So no event of the table lies between the end of batch *n* and the rows.
+The rows are therefore exactly those that the stream has brought at the place where they are sent.
 
 **Proof for a window that is dropped.** Parts of the window may have been sent before; for example, records have another
 form or other partitions now. A new window reads the chunk again. It is planned in the batch that drops the old window,

@@ -26,10 +26,11 @@ def spark(play: CapturedDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "MALLOC_ARENA_MAX", "SPARK_LOCAL_IP"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
     play.create(ORDERS, 100)
     file = write_properties(tmp_path / "shop.properties", play.properties())
+    # Only after the JVM has started: the workers of later tests import `tests` from the JVM's folder.
     made = session(incsnap.Settings.from_file(file))
+    monkeypatch.chdir(tmp_path)
     yield made
     made.stop()
 
