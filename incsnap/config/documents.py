@@ -59,8 +59,8 @@ class Form(Enum):
 class Document:
     """A settings file: its text, and the settings in it."""
 
-    text: str
-    form: Form
+    text: str  #: as it is in the file
+    form: Form  #: the kind of document
     values: dict[str, str]  #: name -> value; includes what the document says outside of its settings, such as a class
     place: Steps = ()  #: leads to the object with the settings; in YAML the first index counts the documents
 

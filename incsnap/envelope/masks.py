@@ -53,7 +53,7 @@ class Transform:
 class Masked:
     """A mask, hash or truncation, as it applies to one column."""
 
-    transform: Transform
+    transform: Transform  #: makes the new values of a whole column
     parameter: tuple[str, str]  #: (name, value) in the field's schema
     values: bool  #: False: only the schema changes
     length: int = -1  #: characters of a hash that are kept; -1: all of them

@@ -21,7 +21,7 @@ class OversizedRecord:
     """A record that was refused for its size."""
 
     number: int  #: the sender's number of the record, from 0
-    topic: str
+    topic: str  #: to which the record was sent
     bytes: int  #: of key and value, uncompressed
     by_client: bool  #: refused by librdkafka (`message.max.bytes`), not by a broker
 

@@ -53,8 +53,8 @@ SNAPSHOTS = (
             unset="the end of the binlog", see="a-start-from-a-given-place"),
     Setting("incsnap.start.binlog.position", whole(4), "4", "Byte of this file.", "4"),
     Setting("incsnap.start.at", MOMENT, "",
-            "A new job begins with the first transaction that was committed at this time or later. earliest: with the"
-            " oldest one in the binlog. Not with the other incsnap.start.*.", "2026-11-20T06:00:00Z",
+            "A new job begins with what was committed since. earliest: with the oldest event."
+            " Not with other incsnap.start.*.", "2026-11-20T06:00:00Z",
             unset="the end of the binlog", see="a-start-from-a-given-place"),
     Setting("incremental.snapshot.chunk.size", whole(1, 10_000_000), "",
             "Rows of the first chunk, and of the largest one.", "10000",
