@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from incsnap.config import confluent_cloud
 from incsnap.config.names import is_important, unused_names
 from incsnap.config.older_names import (
     DELETE_HANDLING,
@@ -60,9 +61,15 @@ def corrections(values: Mapping[str, str], inherited: Mapping[str, str]) -> tupl
     `inherited` are settings that the connector takes from a worker's file.
     """
     transforms = _changed_options(values)
+    only_managed, of_managed = confluent_cloud.removed(values), confluent_cloud.replaced(values)
     changes = []
     for name, value in values.items():
-        if name in transforms:
+        if name in only_managed:
+            changes.append(Change(name, "", None, "Only Confluent Cloud's managed connector has it."))
+            continue
+        if name in of_managed:
+            change = Change(name, name, *of_managed[name])
+        elif name in transforms:
             change = transforms[name]
         else:
             new, reasons = _name_of(name, values), []
@@ -92,6 +99,9 @@ def _name_of(name: str, values: Mapping[str, str]) -> str:
 
 def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[Change]:
     """Yield the settings that a connector's file lacks and that can be known."""
+    if confluent_cloud.is_managed(values):
+        yield from (Change("", *each) for each in confluent_cloud.added(values))
+        return
     brokers = next((value for name, value in values.items() if present_name(name) == _HISTORY_BROKERS), "")
     if brokers and not values.get(_BROKERS) and not inherited.get(_BROKERS):
         reason = "The worker had it. This is the Kafka of the schema history: check that it is the right one."

@@ -9,7 +9,7 @@ from incsnap.config.columns import without_salt
 from incsnap.config.declarations import SETTINGS
 from incsnap.config.names import is_important, unused_names
 from incsnap.config.reader import SettingsReader
-from incsnap.config.references import is_reference
+from incsnap.config.references import is_only_references
 from incsnap.config.transforms import is_unread
 from incsnap.config.without_effect import WITHOUT_EFFECT, reason_of
 
@@ -42,7 +42,7 @@ def explained(reader: SettingsReader, own: frozenset[str], inherited: frozenset[
     for name in sorted({*own, *inherited}):
         origin = FILE if name in own else WORKER
         value = reader.unresolved(name)
-        if reader.hides(name) and not is_reference(value):
+        if reader.hides(name) and not is_only_references(value):
             value = _HIDDEN if value else ""
         shown = without_salt(name)
         if shown in problems:

@@ -38,6 +38,14 @@ def is_reference(text: str) -> bool:
     return _REFERENCE.search(text) is not None
 
 
+def is_only_references(text: str) -> bool:
+    """Return True if `text` is references alone, with no letter and no digit between them.
+
+    Such a text may be shown. A text with more in it may hold a part of a secret.
+    """
+    return is_reference(text) and not any(character.isalnum() for character in _REFERENCE.sub("", text))
+
+
 def placeholder(name: str, value: str) -> str:
     """Return the first `${NAME}` in the value of the setting `name` that nobody has filled in, or "" if there is none.
 

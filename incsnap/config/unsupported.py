@@ -6,6 +6,7 @@ error. `incsnap.ignore` accepts that a setting has no effect. `transforms` and `
 
 from __future__ import annotations
 
+from incsnap.config.confluent_cloud import CLASSES
 from incsnap.config.names import words
 from incsnap.config.older_names import LISTS
 from incsnap.config.patterns import split_list
@@ -35,7 +36,6 @@ IGNORE = "incsnap.ignore"
 #: Settings whose own modules check `incsnap.ignore`.
 _OWN_CHECKS = ("transforms", "converters")
 
-_OF_CONFLUENT_CLOUD = frozenset(("MySqlCdcSource", "MySqlCdcSourceV2"))
 #: Prefix of a connector's settings in Debezium Server's file.
 _SERVER = "debezium.source."
 
@@ -43,12 +43,11 @@ _SERVER = "debezium.source."
 def refuse(reader: SettingsReader) -> None:
     """Add a problem to `reader` for each setting that must stop the start."""
     connector = reader.text("connector.class")
-    if connector in _OF_CONFLUENT_CLOUD:
+    if connector in CLASSES:
         reader.problem(
             "connector.class",
-            "Debezium's: it is a managed connector of Confluent Cloud. Write"
-            " io.debezium.connector.mysql.MySqlConnector, kafka.* as bootstrap.servers and producer.*, output.*.format"
-            " as key.converter and value.converter, and after.state.only=true as the transform ExtractNewRecordState",
+            "Debezium's: it is a managed connector of Confluent Cloud. `incsnap config --fix FILE` prints the file with"
+            " Debezium's names, and says what to put into the environment",
         )
     elif connector and connector not in _OF_MYSQL:
         reader.problem("connector.class", "a connector for MySQL; this job reads MySQL's binlog")
