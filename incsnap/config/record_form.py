@@ -41,8 +41,9 @@ def record_form(settings: Settings) -> str:
     shown = settings.model_dump(mode="json", exclude=set(_WITHOUT_INFLUENCE))
     for side in ("key", "value"):
         # Only where it says something: the digest of settings without it is that of earlier releases.
-        if not shown["formats"][side]["closed"]:
-            del shown["formats"][side]["closed"]
+        for option in ("closed", "optional", "wrapped", "scrubbed"):
+            if not shown["formats"][side][option]:
+                del shown["formats"][side][option]
     salts = [rule.transform.salt for rule in settings.columns.transforms]
     # Sorted, because sets of strings have a different order in each process.
     content: list[object] = [RECORD_FORM, shown, salts, sorted(settings.skipped_operations)]

@@ -28,6 +28,7 @@ _CONVERTERS = {
     "org.apache.kafka.connect.json.JsonConverter": "json",
     "io.confluent.connect.avro.AvroConverter": "avro",
     "io.confluent.connect.json.JsonSchemaConverter": "json-schema",
+    "io.confluent.connect.protobuf.ProtobufConverter": "protobuf",
     # Only for outbox events and for keys, see `outbox.problems`.
     "org.apache.kafka.connect.storage.StringConverter": "text",
     "org.apache.kafka.connect.converters.ByteArrayConverter": "bytes",
@@ -47,6 +48,20 @@ _OF_JSON_SCHEMAS = (
     *("decimal.format", "object.additional.properties", "json.oneof.for.nullables", "json.fail.invalid.schema"),
     *("use.optional.for.nonrequired", "generalized.sum.type.support", "json.default.property.inclusion"),
 )
+#: Options of the Protobuf converter that shape schemas and records, and the field of `FormatChoice` that each has.
+_STYLES = {
+    "optional.for.nullables": "optional",
+    "wrapper.for.nullables": "wrapped",
+    "scrub.invalid.names": "scrubbed",
+}
+#: Options of the Protobuf converter that make no difference: they concern readers, unions, and imported files that the
+#: registry does not know. All files that our schemas import are known to it.
+_IDLE_OF_PROTOBUF = (
+    *("enhanced.protobuf.schema.support", "generalized.sum.type.support", "int.for.enums", "optional.for.proto2"),
+    *("wrapper.for.raw.primitives", "generate.struct.for.nulls", "generate.index.for.unions", "flatten.unions"),
+    *("reference.lookup.only", "reference.subject.name.strategy"),
+)
+_KNOWN_TYPES = "skip.known.types"
 #: Option of converters with a registry. The other options go to the registry's client.
 _URL = "schema.registry.url"
 
@@ -89,7 +104,8 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
     url = reader.required(f"{name}.{_URL}", "the address of the schema registry, http://host:port")
     if url and not url.startswith(("http://", "https://")):
         reader.problem(f"{name}.{_URL}", "of the form http://host:port")
-    own = (_URL, "schemas.enable", *(_OF_JSON_SCHEMAS if kind == "json-schema" else ()))
+    of_kind = {"json-schema": _OF_JSON_SCHEMAS, "protobuf": (*_STYLES, *_IDLE_OF_PROTOBUF, _KNOWN_TYPES)}
+    own = (_URL, "schemas.enable", *of_kind.get(kind, ()))
     client = {option: value for option, value in options.items() if option not in own}
     _check_options(reader, name, client)
     choice = FormatChoice(kind)
@@ -99,11 +115,23 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
         if not reader.read(f"{name}.json.oneof.for.nullables", FLAG, "true"):
             reader.problem(f"{name}.json.oneof.for.nullables", "true: a field that may be null is a oneOf")
         choice = FormatChoice(kind, decimals=decimals, closed=not is_open)
+    elif kind == "protobuf":
+        choice = _protobuf(reader, name, options)
     return choice, RegistrySettings(url=url, client=client)
 
 
+def _protobuf(reader: SettingsReader, name: str, options: Mapping[str, str]) -> FormatChoice:
+    """Return the Protobuf format that the options of `name` ask for."""
+    idle = [option for option in _IDLE_OF_PROTOBUF if option in options]
+    reader.idle |= {f"{name}.{option}": "it makes no difference to records" for option in idle}
+    if not reader.read(f"{name}.{_KNOWN_TYPES}", FLAG, "true"):
+        reader.problem(f"{name}.{_KNOWN_TYPES}", "true: the registry knows all files that schemas import")
+    styles = {field: reader.read(f"{name}.{option}", FLAG, "false") for option, field in _STYLES.items()}
+    return FormatChoice("protobuf", **styles)
+
+
 def _check_options(reader: SettingsReader, name: str, options: Mapping[str, str]) -> None:
-    """Add a problem for each unsupported option of the Avro converter `name`, and one warning of unknown options."""
+    """Add a problem for each unsupported option of the converter `name`, and one warning of unknown options."""
     unknown = []
     for option, value in options.items():
         try:
@@ -113,9 +141,9 @@ def _check_options(reader: SettingsReader, name: str, options: Mapping[str, str]
             continue
         reader.idle |= {f"{name}.{each}": "it makes no difference to records" for each in settings.idle}
         unknown += [f"{name}.{each}" for each in settings.unknown]
-    reader.idle |= dict.fromkeys(unknown, "no option of an Avro converter")
+    reader.idle |= dict.fromkeys(unknown, "no option of a converter with a schema registry")
     if unknown:
-        reader.warnings.append(f"Unknown settings of the Avro converter, without effect: {', '.join(sorted(unknown))}")
+        reader.warnings.append(f"Unknown settings of {name}, without effect: {', '.join(sorted(unknown))}")
 
 
 def _kind(given: str) -> str:

@@ -1,4 +1,5 @@
-"""The options of an Avro converter (`value.converter.*`): some go to the registry's client, some are handled here.
+"""The options of a converter with a registry (`value.converter.*`): some go to the registry's client, some are handled
+here.
 
 The names are those of Confluent's Java converter. The Python client shares most of them.
 https://docs.confluent.io/platform/current/schema-registry/connect.html#configuration-options
@@ -41,14 +42,14 @@ _DEFAULTS: dict[str, Any] = {"timeout": 10, "max.retries": 3, "retries.wait.ms":
 
 @dataclass(frozen=True, slots=True)
 class RegistryClientSettings:
-    """The options of one Avro converter."""
+    """The options of one converter with a registry."""
 
     client: Mapping[str, Any] = field(repr=False)  #: settings of the Python client, with secrets
     auto_register: bool = True  #: auto.register.schemas
     latest: bool = False  #: use.latest.version
     normalize: bool = False  #: normalize.schemas
     idle: tuple[str, ...] = ()  #: options without effect here
-    unknown: tuple[str, ...] = ()  #: options that no Avro converter has, as far as is known
+    unknown: tuple[str, ...] = ()  #: options that no such converter has, as far as is known
 
 
 def client_settings(url: str, given: Mapping[str, str]) -> RegistryClientSettings:
@@ -87,7 +88,7 @@ def client_settings(url: str, given: Mapping[str, str]) -> RegistryClientSetting
 
 def _flag(name: str, value: str) -> bool:
     if value.lower() not in ("true", "false"):
-        raise ConfigError(f"{name}={value} of the Avro converter is neither true nor false")
+        raise ConfigError(f"{name}={value} of the converter is neither true nor false")
     return value.lower() == "true"
 
 
@@ -95,13 +96,13 @@ def _number(name: str, value: str) -> int:
     try:
         return int(value)
     except ValueError:
-        raise ConfigError(f"{name}={value} of the Avro converter is no whole number") from None
+        raise ConfigError(f"{name}={value} of the converter is no whole number") from None
 
 
 def _pem(name: str, path: str) -> str:
     if path.lower().endswith((".jks", ".p12", ".pfx", ".pkcs12")):
         raise ConfigError(
-            f"{name}={path} of the Avro converter is a Java key store, which cannot be read",
+            f"{name}={path} of the converter is a Java key store, which cannot be read",
             "Give a PEM file: ssl.ca.location, ssl.certificate.location and ssl.key.location.",
         )
     return path
@@ -110,7 +111,7 @@ def _pem(name: str, path: str) -> str:
 def _source_of_password(name: str, value: str) -> None:
     if value not in ("URL", "USER_INFO"):
         raise ConfigError(
-            f"{name}={value} of the Avro converter is not known",
+            f"{name}={value} of the converter is not known",
             "Set basic.auth.credentials.source=USER_INFO and basic.auth.user.info=user:password.",
         )
 
@@ -118,6 +119,6 @@ def _source_of_password(name: str, value: str) -> None:
 def _fixed(name: str, value: str) -> None:
     if value.rpartition(".")[2].lower() != _FIXED[name].lower():
         raise ConfigError(
-            f"{name}={value} of the Avro converter is not known; {_FIXED[name]} is",
+            f"{name}={value} of the converter is not known; {_FIXED[name]} is",
             f"Remove {name}, then records are written as the converter does by default.",
         )

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from incsnap.columns.arrow import BytesArray, Columns
 from incsnap.columns.variable import take
-from incsnap.connect.avro_columns import AvroRow, join, one
+from incsnap.connect.avro_columns import AvroRow, one
 from incsnap.connect.avro_schema import avro_json, avro_schema
+from incsnap.connect.byte_rows import join
 from incsnap.connect.schema import Schema
 from incsnap.envelope.added_fields import Value, moments, schema_of
 from incsnap.envelope.connect_envelope import SOURCE, envelope_constants, envelope_schema, key_schema

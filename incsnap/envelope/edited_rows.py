@@ -1,4 +1,4 @@
-"""Keys and values behind transforms that edit their fields: as JSON or Avro, a whole column at a time.
+"""Keys and values behind transforms that edit their fields: as JSON, Avro or Protobuf, a whole column at a time.
 
 Records that no edit concerns do not come here: their formats write columns without a step between.
 """
@@ -14,6 +14,7 @@ from incsnap.columns.arrow import Array, BytesArray, Columns
 from incsnap.columns.variable import take
 from incsnap.connect.avro_columns import AvroRow
 from incsnap.connect.java_floats import java_text
+from incsnap.connect.proto_columns import ProtoRow
 from incsnap.connect.schema import Schema
 from incsnap.envelope.added_fields import change_values, read_values
 from incsnap.envelope.avro_format import Register, schema_head
@@ -22,6 +23,7 @@ from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.format import Changes
 from incsnap.envelope.framed_json import json_head, with_head
 from incsnap.envelope.json_rows import around, join
+from incsnap.envelope.proto_format import proto_head
 from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_view import TableView
 from incsnap.errors import ConfigError
@@ -34,7 +36,7 @@ class WholeFormat:
     """The encoder of keys or values whose fields are edited. `subject`: the registry's name for the schema."""
 
     def __init__(self, whole: Whole, choice: FormatChoice, register: Register | None, subject: str) -> None:
-        self._whole, self._kind, self._prefix = whole, choice.kind, b""
+        self._whole, self._choice, self._kind, self._prefix = whole, choice, choice.kind, b""
         self._head, self._tail = around(whole.whole_schema if choice.schemas else None)
         if choice.kind == "text":
             _refuse_what_is_no_text(whole)
@@ -44,6 +46,9 @@ class WholeFormat:
         elif choice.kind == "json-schema":
             assert register is not None
             self._prefix = json_head(register, subject, whole.whole_schema, choice)
+        elif choice.kind == "protobuf":
+            assert register is not None
+            self._prefix = proto_head(register, subject, whole.whole_schema, choice.proto_style)
 
     def encode(self, rows: Rows) -> BytesArray:
         """Return one key or value for each row (`pa.binary()`)."""
@@ -51,6 +56,8 @@ class WholeFormat:
             return self._records(rows)
         if self._kind == "text":
             return self._texts(rows)
+        if self._kind == "protobuf":
+            return self._messages(rows)
         if self._whole.is_struct:
             texts: Array = object_texts(self._whole.fields, rows)
         else:
@@ -74,6 +81,13 @@ class WholeFormat:
         row.literal(self._prefix)
         for field in self._whole.fields:
             row.field(field.name, field.schema, field.connect(rows))
+        return row.joined()
+
+    def _messages(self, rows: Rows) -> BytesArray:
+        row = ProtoRow(len(rows), self._choice.proto_style)
+        row.literal(self._prefix)
+        for number, field in enumerate(self._whole.fields, 1):
+            row.field(number, field.name, field.schema, field.connect(rows))
         return row.joined()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from incsnap.connect.proto_schema import ProtoStyle
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.transforms.chain import Chain
 from incsnap.transforms.record_spec import Added
@@ -14,19 +15,27 @@ from incsnap.types.modes import Modes
 class FormatChoice:
     """The chosen format of keys, or of values."""
 
-    #: json, json-schema (JSON behind the id of its schema), avro, text or bytes. Text and bytes are for outbox events;
-    #: all other records are then JSON. Without an outbox, text is for keys. For values also row and images: columns of
-    #: a DataFrame (`frame_format`).
+    #: json, json-schema (JSON behind the id of its schema), avro, protobuf, text or bytes. Text and bytes are for
+    #: outbox events; all other records are then JSON. Without an outbox, text is for keys. For values also row and
+    #: images: columns of a DataFrame (`frame_format`).
     kind: str = "json"
     schemas: bool = False  #: each message carries its JSON schema
     decimals: str = field(default="base64", repr=False)  #: decimal.format of JSON: base64 or numeric
     raw: bool = False  #: outbox events: values of bytes are sent as they are; all other values are JSON
     closed: bool = field(default=False, repr=False)  #: JSON Schemas say that objects have no other members
+    optional: bool = field(default=False, repr=False)  #: Protobuf: optional.for.nullables
+    wrapped: bool = field(default=False, repr=False)  #: Protobuf: wrapper.for.nullables
+    scrubbed: bool = field(default=False, repr=False)  #: Protobuf: scrub.invalid.names
+
+    @property
+    def proto_style(self) -> ProtoStyle:
+        """Return the options of Protobuf."""
+        return ProtoStyle(self.optional, self.wrapped, self.scrubbed)
 
     @property
     def is_registered(self) -> bool:
         """Return True if schemas are in a registry, and records have their ids."""
-        return self.kind in ("avro", "json-schema")
+        return self.kind in ("avro", "json-schema", "protobuf")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from incsnap.envelope.connect_envelope import row_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import Changes, ManyTables
 from incsnap.envelope.json_format import JsonRows
+from incsnap.envelope.proto_format import ProtoRows
 from incsnap.envelope.row_template import RowTemplate
 from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_view import TableView
@@ -53,7 +54,7 @@ class FlatRows:
     """
 
     def __init__(
-        self, table: TableId, spec: RecordSpec, envelope: EnvelopeSettings, encoder: JsonRows | AvroRows
+        self, table: TableId, spec: RecordSpec, envelope: EnvelopeSettings, encoder: JsonRows | AvroRows | ProtoRows
     ) -> None:
         self._table, self._spec, self._envelope, self._encoder = table, spec, envelope, encoder
 

@@ -36,6 +36,7 @@ from incsnap.envelope.json_format import JsonRows, JsonStructs, JsonValues
 from incsnap.envelope.json_rows import around, json_objects, rows_of
 from incsnap.envelope.outbox_events import EventFormat
 from incsnap.envelope.partitioner import partition
+from incsnap.envelope.proto_format import ProtoRows, ProtoStructs, ProtoValues, proto_head, proto_keys
 from incsnap.envelope.record_encoder import CHANGES, Operation, RecordEncoder, record_kind, specs_of, topics
 from incsnap.envelope.row_conditions import CaseTopics, RowConditions
 from incsnap.envelope.row_template import RowTemplate
@@ -50,7 +51,7 @@ from incsnap.transforms.record_spec import CaseRoute, RecordSpec, TakeFromValue,
 
 @dataclass(frozen=True, slots=True)
 class Registers:
-    """The functions that register Avro schemas. JSON does not use them."""
+    """The functions that register schemas. JSON does not use them."""
 
     key: Register | None = None  #: for schemas of keys; None with JSON
     value: Register | None = None  #: for schemas of values; None with JSON
@@ -246,6 +247,9 @@ class _Maker:
             elif choice.kind == "avro":
                 assert self._registers.key is not None
                 self._keys[same] = avro_keys(self.view, spec, self._envelope, self._registers.key)
+            elif choice.kind == "protobuf":
+                assert self._registers.key is not None
+                self._keys[same] = proto_keys(self.view, spec, self._envelope, self._registers.key)
             else:
                 schema = key_schema(self.view, spec, modes)
                 rows = JsonRows(self.view.key, modes, schema if choice.schemas else None, constants=spec.key_fields)
@@ -263,6 +267,9 @@ class _Maker:
         if choice.kind == "avro":
             assert self._registers.value is not None
             return AvroValues(self.view, spec, self._envelope, self._registers.value)
+        if choice.kind == "protobuf":
+            assert self._registers.value is not None
+            return ProtoValues(self.view, spec, self._envelope, self._registers.value)
         schema = envelope_schema(self.view, spec, modes)
         envelopes = JsonValues(self.view, self._envelope, schema if choice.schemas else None, envelope_constants(spec))
         if choice.kind != "json-schema":
@@ -270,19 +277,24 @@ class _Maker:
         assert self._registers.value is not None
         return FramedEnvelopes(envelopes, json_head(self._registers.value, f"{spec.topic}-value", schema, choice))
 
-    def _rows(self, spec: RecordSpec) -> JsonRows | AvroRows:
+    def _rows(self, spec: RecordSpec) -> JsonRows | AvroRows | ProtoRows:
         choice, modes = self._envelope.value, self._envelope.value_modes
         schema = flat_schema(self.view, spec, modes)
         if choice.kind == "avro":
             assert self._registers.value is not None
             head = schema_head(self._registers.value, f"{spec.topic}-value", schema)
             return AvroRows(self.view.shape.id, self.view.fields, modes, head, added=spec.fields)
+        if choice.kind == "protobuf":
+            assert self._registers.value is not None
+            style = choice.proto_style
+            head = proto_head(self._registers.value, f"{spec.topic}-value", schema, style)
+            return ProtoRows(self.view.shape.id, self.view.fields, modes, head, style, added=spec.fields)
         return JsonRows(self.view.fields, modes, schema if choice.schemas else None, added=spec.fields)
 
     def _null_value(self, spec: RecordSpec) -> bytes | None:
         """Return the bytes in place of a missing value, or None for no bytes.
 
-        JSON writes a null that has a schema as a text; Avro writes no bytes.
+        JSON writes a null that has a schema as a text; Avro and Protobuf write no bytes.
         """
         choice = self._envelope.value
         if spec.value is ValueShape.NOTHING or choice.is_registered:
@@ -301,6 +313,9 @@ def struct_format(choice: FormatChoice, register: Register | None = None) -> Str
     if choice.kind == "avro":
         assert register is not None
         return AvroStructs(register)
+    if choice.kind == "protobuf":
+        assert register is not None
+        return ProtoStructs(register, choice.proto_style)
     if choice.kind == "json-schema":
         assert register is not None
         return FramedStructs(JsonStructs(schemas=False), register, choice)

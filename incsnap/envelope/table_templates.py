@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from incsnap.envelope.avro_format import AvroRows
 from incsnap.envelope.format import JoinedFormat
 from incsnap.envelope.json_format import JsonRows
+from incsnap.envelope.proto_format import ProtoRows
 from incsnap.envelope.record_encoder import CHANGES
 from incsnap.envelope.row_template import RowTemplate
 from incsnap.envelope.table_format import TableFormat
@@ -43,7 +44,7 @@ def table_templates(format_: TableFormat) -> TableTemplates | None:
     templates = [each.template() for each in joined]
     if len(joined) < len(values) or any(each != templates[0] for each in templates):
         return None
-    if not isinstance(key, JsonRows | AvroRows | None):
+    if not isinstance(key, JsonRows | AvroRows | ProtoRows | None):
         return None
     view, envelope = format_.view, format_.envelope
     return TableTemplates(

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from incsnap.columns.arrow import Array
 from incsnap.connect.avro_columns import AvroRow
+from incsnap.connect.proto_columns import ProtoRow
+from incsnap.connect.proto_schema import ProtoStyle
 from incsnap.connect.schema import Schema
 from incsnap.envelope.json_rows import Members, members
 from incsnap.envelope.row_template import RowTemplate, ValueTexts
@@ -57,6 +59,24 @@ class AvroValueTexts:
         return encoded
 
 
+@dataclass(frozen=True, slots=True)
+class ProtoValueTexts:
+    """An encoder of a column's values to fields of a Protobuf message."""
+
+    field: ViewField  #: without table and name
+    schema: Schema  #: of the field
+    modes: Modes  #: how values of each type are written
+    number: int  #: of the field in the message
+    style: ProtoStyle  #: options of the converter
+
+    def __call__(self, values: Array) -> list[bytes]:
+        _refuse(self.field, values, self.modes)
+        row = ProtoRow(len(values), self.style)
+        row.field(self.number, "", self.schema, self.field.connect([values], self.modes))
+        encoded: list[bytes] = row.joined().to_pylist()
+        return encoded
+
+
 def json_template(
     fields: Sequence[ViewField], modes: Modes, *, head: str = "", tail: str = "}", more: Members = ()
 ) -> RowTemplate:
@@ -75,6 +95,15 @@ def json_template(
 def avro_template(fields: Fields, modes: Modes, head: bytes, tail: bytes = b"") -> RowTemplate:
     """Return the template of a record of `fields`, with the bytes `head` before the fields and `tail` behind them."""
     texts = [(field.index, _one(AvroValueTexts(_unnamed(field), schema, modes))) for field, schema in fields]
+    return RowTemplate.of([head, *[None] * len(texts), tail], texts)
+
+
+def proto_template(fields: Fields, modes: Modes, style: ProtoStyle, head: bytes, tail: bytes) -> RowTemplate:
+    """Return the template of a message of `fields`, with the bytes `head` before the fields and `tail` behind them."""
+    texts = [
+        (field.index, _one(ProtoValueTexts(_unnamed(field), schema, modes, number, style)))
+        for number, (field, schema) in enumerate(fields, 1)
+    ]
     return RowTemplate.of([head, *[None] * len(texts), tail], texts)
 
 

@@ -1,4 +1,4 @@
-"""A client of the schema registry: it exchanges a schema for the id that precedes each Avro record.
+"""A client of the schema registry: it exchanges a schema for the id that precedes each record.
 
 The registry is asked once for each schema and process.
 https://docs.confluent.io/platform/current/schema-registry/develop/api.html
@@ -25,7 +25,7 @@ _MOST_DIFFERENCES = 8
 class Registry:
     """A schema registry, reached with the settings of a converter. Raise ConfigError if the settings are wrong.
 
-    `kind` says what schemas are: avro, or json-schema.
+    `kind` says what schemas are: avro, json-schema or protobuf.
     """
 
     def __init__(self, url: str, client: Mapping[str, str], kind: str = "avro") -> None:
@@ -36,8 +36,8 @@ class Registry:
         self._url = _without_password(url)
         self._settings = settings
         self._errors = schema_registry.SchemaRegistryError
-        self._is_avro = kind == "avro"
-        type_ = "AVRO" if self._is_avro else "JSON"
+        self._kind = kind
+        type_ = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF"}[kind]
         self._schema: Callable[[str], Any] = lambda text: schema_registry.Schema(text, type_)
         # A new client for each request: requests are rare, and workers need no idle connection.
         self._open: Callable[[], Any] = lambda: schema_registry.SchemaRegistryClient(dict(settings.client))
@@ -52,7 +52,7 @@ class Registry:
         self._numbers: dict[tuple[str, str], int] = {}
 
     def register(self, subject: str, schema: str) -> int:
-        """Return the id of `schema` (JSON).
+        """Return the id of `schema` (JSON, or the text of a proto file).
 
         If the schema is new under `subject`, register it if the settings allow that. Raise ServerUnreachable if the
         registry does not answer. Raise SinkRefused with the differences if the registry refuses the schema. Raise
@@ -96,7 +96,7 @@ class Registry:
         """
         what = f"looking up the latest schema of {subject} (use.latest.version=true)"
         latest = self._ask(what, subject, schema, lambda client: client.get_latest_version(subject))
-        if json.loads(latest.schema.schema_str) != json.loads(schema):
+        if self._content(latest.schema.schema_str) != self._content(schema):
             raise SinkRefused(
                 f"The latest schema of {subject} is not that of the table"
                 + self._differences(latest.schema.schema_str, schema),
@@ -104,6 +104,10 @@ class Registry:
                 + schema,
             )
         return int(latest.schema_id)
+
+    def _content(self, schema: str) -> Any:
+        """Return a schema in a form that does not depend on blanks."""
+        return schema.split() if self._kind == "protobuf" else json.loads(schema)
 
     def _ask(self, what: str, subject: str, schema: str, question: Callable[[Any], Any]) -> Any:
         """Return `question(client)`. `what` describes the request in errors."""
@@ -155,8 +159,8 @@ class Registry:
         return self._differences(latest, schema)
 
     def _differences(self, latest: str, schema: str) -> str:
-        """Return the differences of two Avro schemas for people; "" for JSON Schemas, which are shown whole."""
-        return _listed(differences(latest, schema)) if self._is_avro else ""
+        """Return the differences of two Avro schemas for people; "" for other schemas, which are shown whole."""
+        return _listed(differences(latest, schema)) if self._kind == "avro" else ""
 
 
 def _listed(lines: list[str]) -> str:

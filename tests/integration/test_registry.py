@@ -22,7 +22,9 @@ from incsnap.kafka.refusals import SinkRefused
 from incsnap.kafka.registry import Registry
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.transforms.record_spec import change_spec
+from incsnap.types.modes import Modes
 from tests.support.hand_made_view import hand_made_view
+from tests.support.proto_reader import read_framed
 from tests.support.registry import read_avro, registry_client
 
 pytestmark = pytest.mark.servers
@@ -107,6 +109,64 @@ def test_json_behind_the_id_of_its_schema_fits_the_schema(registry_url: str, top
     assert again.register(f"{topic}-key", str(schemas["key"].schema.schema_str)) == schemas["key"].schema_id
     with pytest.raises(SinkRefused, match="is not that of the table"):
         again.register(f"{topic}-key", '{"type":"object"}')
+
+
+@pytest.mark.parametrize("optional", [False, True])
+def test_protobuf_behind_the_id_of_its_schema_is_read_by_the_registrys_text(
+    registry_url: str, topic: str, optional: bool
+) -> None:
+    registry = Registry(registry_url, {}, "protobuf")
+    choice = FormatChoice("protobuf", optional=optional)
+    settings = EnvelopeSettings("pre", "1.2.3", Modes(time_precision="connect"), key=choice, value=choice)
+    columns = (
+        Column("id", "bigint", nullable=False),
+        Column("note", "varchar", charset="utf8mb4"),
+        Column("paid", "decimal", precision=10, scale=2),
+        Column("day", "date"),
+        Column("small", "smallint"),
+        Column("at", "datetime", fraction=3),
+        Column("place", "point"),
+    )
+    made = table_format(
+        TableShape(TableId("shop", "orders"), columns, (0,)), topic, settings, Registers(*[registry.register] * 2)
+    )
+    rows = [
+        pa.array([-1, 2**62]),
+        pa.array(["é", None]),
+        pa.array([Decimal("12.34"), None], pa.decimal128(10, 2)),
+        pa.array([19_000, None], pa.int32()),
+        pa.array([-7, None], pa.int64()),
+        pa.array([1_709_210_096_789_000, None], pa.int64()),
+        pa.array([None, None], pa.binary()),
+    ]
+    reads = made.encoders[READ]
+    assert reads is not None
+    assert reads.value is not None
+    values, keys = reads.value.reads(rows, SOURCE, NOW).to_pylist(), made.keys(rows).to_pylist()
+
+    with registry_client(registry_url) as client:
+        schemas = {side: client.get_latest_version(f"{topic}-{side}") for side in ("key", "value")}
+    texts = {side: str(schema.schema.schema_str) for side, schema in schemas.items()}
+    for side, records in (("key", keys), ("value", values)):
+        assert schemas[side].schema.schema_type == "PROTOBUF"
+        assert {int.from_bytes(each[1:5], "big") for each in records} == {schemas[side].schema_id}
+    assert [read_framed(key, texts["key"]) for key in keys] == [{"id": -1}, {"id": 2**62}]
+    first, second = (read_framed(value, texts["value"])["after"] for value in values)
+    assert first == {
+        "id": -1,
+        "note": "é",
+        "paid": (b"\x04\xd2", 2),
+        "day": 19_000,
+        "small": -7,
+        "at": 1_709_210_096_789,
+        "place": None,
+    }
+    nulls = {"note": None, "small": None} if optional else {"note": "", "small": 0}
+    assert second == {"id": 2**62, "paid": None, "day": None, "at": None, "place": None, **nulls}
+    again = Registry(registry_url, {"use.latest.version": "true"}, "protobuf")
+    assert again.register(f"{topic}-value", texts["value"]) == schemas["value"].schema_id
+    with pytest.raises(SinkRefused, match="is not that of the table"):
+        again.register(f"{topic}-key", texts["value"])
 
 
 def test_a_schema_has_one_number_however_often_and_by_whomever_it_is_registered(registry_url: str, topic: str) -> None:

@@ -28,6 +28,7 @@ from tests.support.packets import lenenc_string, packed_decimal, row_image, rows
 from tests.support.stream_in_memory import slice_of
 
 _JSON, _AVRO = "org.apache.kafka.connect.json.JsonConverter", "io.confluent.connect.avro.AvroConverter"
+_PROTOBUF = "io.confluent.connect.protobuf.ProtobufConverter"
 _CHARSETS = ((255, "utf8mb4"), (63, "binary"))
 #: Type code, metadata and bytes of values. The fourth value is rare. Some values are damaged, or are refused in some
 #: modes.
@@ -50,6 +51,9 @@ _FORMATS: list[dict[str, str]] = [
     {"value.converter": _JSON, "value.converter.schemas.enable": "true"},
     {f"{side}.converter{more}": what for side in ("key", "value")
      for more, what in (("", _AVRO), (".schema.registry.url", "http://r"))},
+    *({f"{side}.converter{more}": what for side in ("key", "value")
+       for more, what in (("", _PROTOBUF), (".schema.registry.url", "http://r"), (f".{nulls}.for.nullables", "true"))}
+      for nulls in ("wrapper", "optional")),
 ]  # fmt: skip
 _SETTINGS: list[dict[str, list[str]]] = [
     {"tombstones.on.delete": ["false"]},

@@ -295,6 +295,46 @@ def test_an_avro_converter_passes_its_other_settings_to_the_registry_client() ->
         from_properties({**LEAST, **avro, "value.converter.schema.registry.url": "r:8081"}, {})
 
 
+_PROTOBUF = {
+    "value.converter": "io.confluent.connect.protobuf.ProtobufConverter",
+    "value.converter.schema.registry.url": "https://r:8081",
+    "value.converter.basic.auth.user.info": "u:p",
+}
+
+
+def test_a_protobuf_converter_has_its_options_and_passes_the_others_to_the_registry_client() -> None:
+    styled = {"optional.for.nullables": "true", "wrapper.for.nullables": "true", "scrub.invalid.names": "true"}
+    options = {**styled, "enhanced.protobuf.schema.support": "true", "skip.known.types": "true"}
+    loaded = from_properties({**LEAST, **_PROTOBUF, **{f"value.converter.{n}": v for n, v in options.items()}}, {})
+
+    assert loaded.settings.formats.value == FormatChoice("protobuf", optional=True, wrapped=True, scrubbed=True)
+    assert loaded.settings.formats.value_registry == RegistrySettings(
+        url="https://r:8081", client={"basic.auth.user.info": "u:p"}
+    )
+    assert loaded.warnings == ()
+    short = from_properties({**LEAST, **_PROTOBUF, "value.converter": "ProtobufConverter"}, {}).settings
+    assert short.formats.value == FormatChoice("protobuf")
+
+
+def test_an_option_that_no_protobuf_converter_has_is_named_in_a_warning() -> None:
+    (warning,) = from_properties({**LEAST, **_PROTOBUF, "value.converter.optional.for.all": "true"}, {}).warnings
+    assert warning == "Unknown settings of value.converter, without effect: value.converter.optional.for.all"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "word"),
+    [
+        ("schema.registry.url", "", "schema.registry.url: missing"),
+        ("optional.for.nullables", "perhaps", "true or false"),
+        ("skip.known.types", "false", "knows all files that schemas import"),
+        ("value.subject.name.strategy", "RecordNameStrategy", "TopicNameStrategy"),
+    ],
+)
+def test_options_that_protobuf_cannot_obey_are_refused(option: str, value: str, word: str) -> None:
+    with pytest.raises(ConfigError, match=word):
+        from_properties({**LEAST, **_PROTOBUF, f"value.converter.{option}": value}, {})
+
+
 def test_debeziums_default_strategy_of_topic_names_is_taken() -> None:
     assert loaded_with(topic__naming__strategy="io.debezium.schema.DefaultTopicNamingStrategy").warnings == ()
 
