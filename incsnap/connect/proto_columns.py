@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from incsnap.columns.variable import Bools, Ints, split, valid, variable
 from incsnap.connect.arrow_values import ARROW
@@ -166,6 +167,24 @@ class ProtoRow(ByteRows):
             lengths = _lengths(lists)
             self._length(number, lengths, _where(lengths != 0))
         self.encoded(lists)
+
+
+def single_messages(schema: Schema, values: Any, style: ProtoStyle) -> Any:
+    """Return the message of each value that is a whole key or value (`pa.binary()`); null for null.
+
+    A struct is its message, and a primitive value is in its wrapper.
+    """
+    present = valid(values)
+    some = values if present is None else values.filter(pa.array(present))
+    if schema.type == "struct":
+        row = ProtoRow(len(some), style)
+        row.fields("", schema, some)
+        messages = row.joined()
+    else:
+        messages = _wrappers(schema.type, some)
+    if present is None:
+        return messages
+    return pc.if_else(pa.array(present), spread(messages, present), pa.scalar(None, pa.binary()))
 
 
 def one(number: int, schema: Schema, value: Any, style: ProtoStyle) -> bytes:

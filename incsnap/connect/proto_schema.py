@@ -33,6 +33,33 @@ _SCALARS = {
     "string": ("string", "StringValue"),
     "bytes": ("bytes", "BytesValue"),
 }
+#: The messages of google/protobuf/wrappers.proto in their order, with the types of their values.
+_WRAPPED = {
+    "DoubleValue": "double",
+    "FloatValue": "float",
+    "Int64Value": "int64",
+    "UInt64Value": "uint64",
+    "Int32Value": "int32",
+    "UInt32Value": "uint32",
+    "BoolValue": "bool",
+    "StringValue": "string",
+    "BytesValue": "bytes",
+}
+#: The options of that file, in the order in which the converter writes them.
+_WRAPPERS_HEAD = """syntax = "proto3";
+package google.protobuf;
+
+option java_package = "com.google.protobuf";
+option java_outer_classname = "WrappersProto";
+option java_multiple_files = true;
+option go_package = "google.golang.org/protobuf/types/known/wrapperspb";
+option cc_enable_arenas = true;
+option objc_class_prefix = "GPB";
+option csharp_namespace = "Google.Protobuf.WellKnownTypes";
+
+"""
+#: The index of the first message of a file.
+_FIRST_MESSAGE = b"\x00"
 #: The name of a struct or map without a name is this and a number.
 _NAMELESS = "ConnectDefault"
 
@@ -46,6 +73,21 @@ class ProtoStyle:
     scrubbed: bool = False  #: scrub.invalid.names: characters that Protobuf does not allow are replaced
 
 
+def proto_file(schema: Schema, style: ProtoStyle) -> tuple[str, bytes]:
+    """Return the proto file of a key or value, and the index of its message in the file, as records have it.
+
+    The message of a single value is that of its wrapper, in the file that Google has made. Raise ConfigError as
+    `proto_text` does, and for a single value of a logical type, which the converter writes as another message than its
+    file has.
+    """
+    if schema.type not in _SCALARS or schema.name in LOGICAL:
+        return proto_text(schema, style), _FIRST_MESSAGE
+    place = list(_WRAPPED).index(_SCALARS[schema.type][1])
+    messages = (f"message {name} {{\n  {type_} value = 1;\n}}\n" for name, type_ in _WRAPPED.items())
+    # The index is a list of one number. Numbers are written as zigzag.
+    return _WRAPPERS_HEAD + "".join(messages), bytes([2, 2 * place]) if place else _FIRST_MESSAGE
+
+
 @lru_cache(maxsize=4096)
 def proto_text(schema: Schema, style: ProtoStyle) -> str:
     """Return the proto file of a struct.
@@ -54,8 +96,9 @@ def proto_text(schema: Schema, style: ProtoStyle) -> str:
     """
     if schema.type != "struct":
         raise ConfigError(
-            f"ProtobufConverter writes no single values, and a transform has left one ({schema.name or schema.type})",
-            "Remove ExtractField, or set key.converter=org.apache.kafka.connect.storage.StringConverter.",
+            f"ProtobufConverter has no form for a key or value that is one {schema.name or schema.type}",
+            "Remove ExtractField; or set decimal.handling.mode=string or time.precision.mode=adaptive, if it is a"
+            " DECIMAL or a time.",
         )
     file = _File(style)
     *package, name = file.full_name(schema.name).split(".")

@@ -14,7 +14,7 @@ from incsnap.columns.arrow import Array, BytesArray, Columns
 from incsnap.columns.variable import take
 from incsnap.connect.avro_columns import AvroRow
 from incsnap.connect.java_floats import java_text
-from incsnap.connect.proto_columns import ProtoRow
+from incsnap.connect.proto_columns import ProtoRow, single_messages
 from incsnap.connect.schema import Schema
 from incsnap.envelope.added_fields import change_values, read_values
 from incsnap.envelope.avro_format import Register, schema_head
@@ -84,6 +84,10 @@ class WholeFormat:
         return row.joined()
 
     def _messages(self, rows: Rows) -> BytesArray:
+        if not self._whole.is_struct:
+            field = self._whole.fields[0]
+            messages = single_messages(self._whole.schema, field.connect(rows), self._choice.proto_style)
+            return with_head(self._prefix, messages)
         row = ProtoRow(len(rows), self._choice.proto_style)
         row.literal(self._prefix)
         for number, field in enumerate(self._whole.fields, 1):

@@ -1,4 +1,4 @@
-"""The interfaces of formats: how keys and values of a table become bytes. JSON and Avro implement them.
+"""The interfaces of formats: how keys and values of a table become bytes, as JSON, Avro or Protobuf.
 
 For a DataFrame values become structs of columns instead (`frame_format`). A format is made for one view of a table and
 one topic. Each call takes whole columns.

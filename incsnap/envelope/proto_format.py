@@ -15,7 +15,7 @@ from incsnap.columns.arrow import BytesArray, Columns
 from incsnap.columns.variable import take
 from incsnap.connect.arrow_values import one_value
 from incsnap.connect.proto_columns import ProtoRow, one
-from incsnap.connect.proto_schema import ProtoStyle, proto_text
+from incsnap.connect.proto_schema import ProtoStyle, proto_file
 from incsnap.connect.schema import Schema
 from incsnap.envelope.added_fields import Value, moments, schema_of
 from incsnap.envelope.avro_format import Register, framed_id
@@ -31,8 +31,6 @@ from incsnap.tables import TableId
 from incsnap.transforms.record_spec import Added, RecordSpec
 from incsnap.types.modes import Modes
 
-#: The index of the message in its file: the first one.
-_FIRST_MESSAGE = b"\x00"
 #: Numbers of the envelope's fields. Fields that transforms add follow.
 _BEFORE, _AFTER, _SOURCE, _TRANSACTION, _OP, _MOMENTS = 1, 2, 3, 4, 5, 6
 _ADDED = _MOMENTS + 3
@@ -249,12 +247,13 @@ class ProtoStructs:
 
 
 def proto_head(register: Register, subject: str, schema: Schema, style: ProtoStyle) -> bytes:
-    """Register the schema under `subject`. Return the six bytes that begin each record: a zero byte, the schema's id,
-    big-endian, and the index of the message.
+    """Register the schema under `subject`. Return the bytes that begin each record: a zero byte, the schema's id,
+    big-endian, in four bytes, and the index of the message (`proto_file`).
 
     Raise what `register` raises if the registry fails, and ConfigError for a schema that Protobuf cannot express.
     """
-    return framed_id(register(subject, proto_text(schema, style))) + _FIRST_MESSAGE
+    text, index = proto_file(schema, style)
+    return framed_id(register(subject, text)) + index
 
 
 def _add(row: ProtoRow, number: int, name: str, schema: Schema, value: Value, style: ProtoStyle) -> None:

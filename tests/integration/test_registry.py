@@ -21,7 +21,10 @@ from incsnap.envelope.table_format import Registers, table_format
 from incsnap.kafka.refusals import SinkRefused
 from incsnap.kafka.registry import Registry
 from incsnap.tables import Column, TableId, TableShape
-from incsnap.transforms.record_spec import change_spec
+from incsnap.transforms.chain import Step
+from incsnap.transforms.edits import EditFields
+from incsnap.transforms.record_spec import ExtractField, change_spec
+from incsnap.transforms.unwrap import ExtractNewRecordState
 from incsnap.types.modes import Modes
 from tests.support.hand_made_view import hand_made_view
 from tests.support.proto_reader import read_framed
@@ -167,6 +170,23 @@ def test_protobuf_behind_the_id_of_its_schema_is_read_by_the_registrys_text(
     assert again.register(f"{topic}-value", texts["value"]) == schemas["value"].schema_id
     with pytest.raises(SinkRefused, match="is not that of the table"):
         again.register(f"{topic}-key", texts["value"])
+
+
+def test_keys_that_are_one_value_have_the_file_of_wrappers_as_their_schema(registry_url: str, topic: str) -> None:
+    registry = Registry(registry_url, {}, "protobuf")
+    choice = FormatChoice("protobuf")
+    chain = (Step(ExtractNewRecordState()), Step(EditFields("e", "Key", ExtractField("id"))))
+    settings = EnvelopeSettings("pre", "1.2.3", key=choice, value=choice, transforms=chain)
+    shape = TableShape(TableId("shop", "orders"), (Column("id", "bigint", nullable=False),), (0,))
+    encoder = table_format(shape, topic, settings, Registers(*[registry.register] * 2)).encoders[READ]
+    assert encoder is not None
+    assert encoder.key is not None
+    keys = encoder.key.keys([pa.array([0, -1])]).to_pylist()
+
+    with registry_client(registry_url) as client:
+        schema = client.get_latest_version(f"{topic}-key")
+    assert {int.from_bytes(key[1:5], "big") for key in keys} == {schema.schema_id}
+    assert [read_framed(key, str(schema.schema.schema_str)) for key in keys] == [{"value": 0}, {"value": -1}]
 
 
 def test_a_schema_has_one_number_however_often_and_by_whomever_it_is_registered(registry_url: str, topic: str) -> None:

@@ -85,10 +85,12 @@ _RULES = ColumnRules(
     ),
 )
 _AVRO, _SCHEMAS = FormatChoice("avro"), FormatChoice("json", schemas=True)
+_PROTOBUF = FormatChoice("protobuf", optional=True)
 _ENVELOPES = {
     "JSON": EnvelopeSettings("p", "0"),
     "JSON with schemas": EnvelopeSettings("p", "0", key=_SCHEMAS, value=_SCHEMAS),
     "Avro": EnvelopeSettings("p", "0", key=_AVRO, value=_AVRO, schema_names="avro"),
+    "Protobuf": EnvelopeSettings("p", "0", key=_PROTOBUF, value=_PROTOBUF),
     "another key": EnvelopeSettings("p", "0", rules=ColumnRules(keys=((r"shop\.orders", ("name", "id")),))),
     "masks": EnvelopeSettings("p", "0", rules=_RULES),
     "without tombstones and deletions": EnvelopeSettings("p", "0", tombstones=False, skipped=frozenset("dt")),

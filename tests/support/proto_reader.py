@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from grpc_tools import protoc
 
@@ -46,8 +47,8 @@ _ZERO = {"string": "", "bytes": b"", "boolean": False, "float32": 0.0, "float64"
 
 
 @lru_cache(maxsize=4096)
-def message_class(text: str) -> Any:
-    """Return the class of the first message of a proto file. Raise ValueError if protoc refuses the file."""
+def message_class(text: str, place: int = 0) -> Any:
+    """Return the class of the message at `place` of a proto file. Raise ValueError if protoc refuses the file."""
     if "confluent.field_meta" in text:
         # Confluent's own parser knows the option without an import; protoc does not.
         text = text.replace("\n\n", '\n\nimport "confluent/meta.proto";\n', 1)
@@ -64,7 +65,7 @@ def message_class(text: str) -> Any:
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:
         pool.Add(file)
-    name = f"{files.file[-1].package}.{files.file[-1].message_type[0].name}".lstrip(".")
+    name = f"{files.file[-1].package}.{files.file[-1].message_type[place].name}".lstrip(".")
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
 
@@ -88,13 +89,26 @@ class ProtoRegistry:
 
 def read_framed(data: bytes, text: str) -> Any:
     """Return a record in Confluent's wire format. `text`: its proto file."""
-    assert (data[0], data[5]) == (0, 0)
-    return read_message(data[6:], text)
+    assert data[0] == 0
+    if data[5] == 0:
+        return read_message(data[6:], text)
+    # A list of one number, written as zigzag.
+    assert data[5] == 2
+    return read_message(data[7:], text, data[6] // 2)
 
 
-def read_message(data: bytes, text: str) -> dict[str, Any]:
-    """Return the fields of a message. The bytes must be those that google.protobuf writes for these fields."""
-    message = message_class(text).FromString(data)
+def read_by_confluent(data: bytes, class_: Any) -> Any:
+    """Return the message that Confluent's reader finds behind the id and the index of a record."""
+    # Without a registry: Apicurio's does not answer in the form that this reader asks for.
+    return ProtobufDeserializer(class_, {"use.deprecated.format": False}, None)(data, None)
+
+
+def read_message(data: bytes, text: str, place: int = 0) -> dict[str, Any]:
+    """Return the fields of a message. The bytes must be those that google.protobuf writes for these fields.
+
+    `place`: the index of the message in its file.
+    """
+    message = message_class(text, place).FromString(data)
     assert message.SerializeToString(deterministic=True) == data
     return _fields(message)
 

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from incsnap.connect.proto_schema import ProtoStyle
-from incsnap.connect.schema import Schema
+from incsnap.connect.proto_columns import single_messages
+from incsnap.connect.proto_schema import ProtoStyle, proto_file
+from incsnap.connect.schema import Schema, decimal_schema
 from incsnap.envelope.control_schemas import NOTIFICATION_VALUE, SCHEMA_CHANGE_VALUE, TRANSACTION_VALUE
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.format import Changes, TransactionOrder
@@ -20,11 +21,11 @@ from incsnap.envelope.table_format import Registers, TableFormat, table_format
 from incsnap.errors import ConfigError, IncsnapError
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.transforms.chain import Step
-from incsnap.transforms.edits import EditFields
+from incsnap.transforms.edits import EditFields, ValueToKey
 from incsnap.transforms.record_spec import EnvelopeField, ExtractField, HoistField, KeepFields, change_spec
 from incsnap.transforms.unwrap import ExtractNewRecordState
 from tests.support.hand_made_view import hand_made_view
-from tests.support.proto_reader import ProtoRegistry
+from tests.support.proto_reader import ProtoRegistry, message_class, read_by_confluent, read_message
 
 TOPIC = "pre.shop.orders"
 VIEW = hand_made_view(
@@ -81,6 +82,7 @@ def test_a_key_is_a_zero_byte_the_schemas_number_the_index_and_the_message() -> 
     assert keys[1] == b"\x00\x00\x00\x01\x2c" + b"\x00" + b"\x08\x02"
     assert keys[2] == b"\x00\x00\x00\x01\x2c" + b"\x00", "a key of zeros has no bytes of its own"
     assert [registry.read(key, f"{TOPIC}-key") for key in keys] == [{"id": n} for n in (1, 2, 0)]
+    assert read_by_confluent(keys[1], message_class(registry.schemas[0][1])).id == 2
 
 
 @pytest.mark.parametrize("choice", [DEFAULT, OPTIONAL])
@@ -255,7 +257,35 @@ def test_edited_rows_and_keys_have_the_schema_behind_the_edits() -> None:
     ]
 
 
-def test_a_key_that_is_one_value_is_refused_with_what_to_do() -> None:
-    with pytest.raises(ConfigError, match="no single values") as caught:
-        behind(ProtoRegistry(), EditFields("k", "Key", ExtractField("id")))
-    assert "StringConverter" in caught.value.hint
+@pytest.mark.parametrize(
+    ("field", "name", "index", "expected"),
+    [
+        ("id", "Int32Value", b"\x02\x08", [{"value": 1}, {"value": 2}]),
+        ("v", "StringValue", b"\x02\x0e", [{"value": "a"}, None]),
+    ],
+)
+def test_a_key_that_is_one_value_is_in_its_wrapper(field: str, name: str, index: bytes, expected: list[Any]) -> None:
+    registry = ProtoRegistry()
+    steps = (ValueToKey("k", (field,)), EditFields("e", "Key", ExtractField(field)))
+    keys, _ = written(behind(registry, ExtractNewRecordState(), *steps))
+
+    ((_, text),) = [each for each in registry.schemas if each[0] == f"{TOPIC}-key"]
+    assert message_class(text, index[1] // 2).DESCRIPTOR.full_name == f"google.protobuf.{name}"
+    assert keys[0][5:7] == index
+    assert read_by_confluent(keys[0], message_class(text, index[1] // 2)).value == (expected[0] or {})["value"]
+    assert [key and registry.read(key, f"{TOPIC}-key") for key in keys] == expected
+
+
+def test_a_value_that_is_one_struct_is_its_message() -> None:
+    point = Schema("struct", True, "io.debezium.data.geometry.Point", fields=(("x", Schema("float64")),))
+    values = pa.array([{"x": 1.5}, None], pa.struct([("x", pa.float64())]))
+    first, second = single_messages(point, values, ProtoStyle()).to_pylist()
+
+    assert read_message(first, proto_file(point, ProtoStyle())[0]) == {"x": 1.5}
+    assert second is None
+
+
+def test_a_key_that_is_one_decimal_is_refused_with_what_to_do() -> None:
+    with pytest.raises(ConfigError, match=r"one org\.apache\.kafka\.connect\.data\.Decimal") as caught:
+        proto_file(decimal_schema(10, 2, optional=False), ProtoStyle())
+    assert "decimal.handling.mode=string" in caught.value.hint
