@@ -32,7 +32,12 @@ pytestmark = pytest.mark.servers
 
 _TABLES, _COLUMNS, _SECONDS = 40, 8, 60.0
 _ADDED = (EnvelopeField("", "op", "__op"), EnvelopeField("source", "table", "__table"))
-_CHOICES = {"json": FormatChoice(), "schemas": FormatChoice(schemas=True), "avro": FormatChoice("avro")}
+_CHOICES = {
+    "json": FormatChoice(),
+    "schemas": FormatChoice(schemas=True),
+    "avro": FormatChoice("avro"),
+    "protobuf": FormatChoice("protobuf", optional=True),
+}
 
 
 def _write(address: MySqlAddress, database: str, source: random.Random) -> int:
