@@ -36,6 +36,8 @@ _JSON = re.compile(r"\s*(\[\s*)?\{")
 _YAML = re.compile(
     r"^(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*$|connector\.class: +\S)", re.MULTILINE
 )
+#: A text that a message of YAML's parser quotes; single characters, also escaped ones, tell nobody a password.
+_QUOTED = re.compile(r"""(['"])(?!\\?.\1).*\1""", re.DOTALL)
 #: Kind of a resource -> the key in its spec that holds the settings: Strimzi's and Confluent for Kubernetes'.
 _KINDS = {"KafkaConnector": "config", "Connector": "configs"}
 _LIST = "List"
@@ -90,7 +92,7 @@ def read_text(text: str, path: str | Path) -> Document:
     hint = "Write one name=value on each line." if form is Form.PROPERTIES else _HINT
     try:
         if form is Form.PROPERTIES:
-            return Document(text, form, _values(path, javaproperties.loads(text)))
+            return Document(text, form, _values(path, _of_properties(path, text)))
         root = json.loads(text) if form is Form.JSON else list(yaml.load_all(text, Loader=_Loader))
         settings = _of_json(path, root) if form is Form.JSON else _of_yaml(path, root)
         return Document(text, form, _values(path, {**settings.outside, **settings.config}), settings.place)
@@ -98,8 +100,35 @@ def read_text(text: str, path: str | Path) -> Document:
         raise ConfigError(f"{path} is nested too deeply", _HINT) from None
     # tags of YAML such as `!!int x` raise ValueError, LookupError or TypeError
     except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:
-        message = _plain(" ".join(str(error).split()))
-        raise ConfigError(f"{path} is not {form.value}: {message}", hint) from None
+        raise ConfigError(f"{path} is not {form.value}: {_fault(error)}", hint) from None
+
+
+def _fault(error: Exception) -> str:
+    """Return what a parser found, without the text of the file that it found it in: this may be a password."""
+    if isinstance(error, json.JSONDecodeError):
+        return str(error)
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        at = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        return _plain(_QUOTED.sub("...", error.problem or error.context or "it cannot be read")) + at
+    if isinstance(error, javaproperties.InvalidUEscapeError):
+        return "a \\u that no four hexadecimal digits follow"
+    if isinstance(error, yaml.YAMLError):
+        return "it holds characters that YAML does not allow"
+    return "a value does not fit its tag, such as !!int"
+
+
+def _of_properties(path: str | Path, text: str) -> dict[str, str]:
+    """Return the settings of a properties file. Raise ConfigError if it is a command, or has quoted names."""
+    values: dict[str, str] = javaproperties.loads(text)
+    if "curl" in values:
+        raise ConfigError(f"{path} is a command of curl", "Write the JSON that it sends as the file.")
+    if any(name.startswith(('"', "'")) for name in values):
+        raise ConfigError(
+            f"{path} is not a properties file: names stand in quotes",
+            "Comments are not JSON: remove them. Write settings of Terraform as name=value.",
+        )
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +161,10 @@ def _of_json(path: str | Path, document: Any) -> _Settings:
     if answers:
         return _of_json(path, document[answers[0]]["info"]).below(answers[0], "info")
     for holder in _HOLDERS:
+        if isinstance(document.get(holder), str) and _JSON.match(document[holder]):
+            raise ConfigError(
+                f"{path}: {holder} is not an object but a text", "Write this text, which is JSON, as the file."
+            )
         if isinstance(document.get(holder), dict):
             return _Settings(document[holder], _beside(document), (holder,))
     return _Settings(document, {}, ())

@@ -10,12 +10,12 @@ from incsnap.config.declarations import SETTINGS
 from incsnap.config.names import is_important, unused_names
 from incsnap.config.reader import SettingsReader
 from incsnap.config.references import is_only_references
+from incsnap.config.secrets import HIDDEN, holds_secret, without_password
 from incsnap.config.transforms import is_unread
 from incsnap.config.without_effect import WITHOUT_EFFECT, reason_of
 
 OBEYED, IDLE, REFUSED, UNKNOWN = "obeyed", "without effect", "refused", "unknown"
 FILE, WORKER, DEFAULT = "file", "worker", "default"
-_HIDDEN = "**********"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Explained:
     """A setting as `incsnap config` shows it."""
 
     name: str
-    value: str  #: as written in the file; a secret is hidden
+    value: str  #: as written in the file; secrets and passwords in URLs are hidden
     origin: str  #: `FILE`, `WORKER` or `DEFAULT`
     fate: str  #: `OBEYED`, `IDLE`, `REFUSED` or `UNKNOWN`
     note: str = ""  #: a remark for the user; "" for none
@@ -42,8 +42,9 @@ def explained(reader: SettingsReader, own: frozenset[str], inherited: frozenset[
     for name in sorted({*own, *inherited}):
         origin = FILE if name in own else WORKER
         value = reader.unresolved(name)
-        if reader.hides(name) and not is_only_references(value):
-            value = _HIDDEN if value else ""
+        if (reader.hides(name) or (name in unknown and holds_secret(value))) and not is_only_references(value):
+            value = HIDDEN if value else ""
+        value = without_password(value)
         shown = without_salt(name)
         if shown in problems:
             fate, note = REFUSED, problems[shown]

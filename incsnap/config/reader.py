@@ -9,7 +9,7 @@ from incsnap.config.declarations import PREFIXES, SETTINGS
 from incsnap.config.declarations.kinds import COLUMNS, REGEXES, Kind
 from incsnap.config.patterns import pattern_problem
 from incsnap.config.references import UnresolvedError, is_reference, placeholder, resolve
-from incsnap.config.secrets import is_secret
+from incsnap.config.secrets import is_secret, without_password
 from incsnap.errors import shorten
 from incsnap.transforms.replacement import parsed
 from signals.regex import any_matches
@@ -80,9 +80,9 @@ class SettingsReader:
         if self.hides(name):
             shown = "the value"
         elif is_reference(self._raw.get(name, "")):
-            shown = f"what {shorten(self._raw[name])} holds"
+            shown = f"what {shorten(without_password(self._raw[name]))} holds"
         else:
-            shown = repr(shorten(self._values.get(name, "")))
+            shown = repr(shorten(without_password(self._values.get(name, ""))))
         self.problems.append(f"{name}: {shown} is not {allowed}")
 
     def unresolved(self, name: str) -> str:

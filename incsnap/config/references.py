@@ -22,6 +22,8 @@ PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: Beginnings of settings whose values may have such a text: Java's named groups, and Spark's own references.
 _OWN_GROUPS = ("transforms.", "predicates.", "spark.")
 _REFERENCE = re.compile(r"\$\{(?P<provider>[A-Za-z][A-Za-z0-9_.-]*):(?P<place>[^{}]*)\}")
+#: First characters behind the colon of a shell's `${NAME:-default}`. The default may be a password.
+_DEFAULTS = ("-", "=", "?", "+")
 
 
 #: Kafka's own providers, by class name.
@@ -41,8 +43,11 @@ def is_reference(text: str) -> bool:
 def is_only_references(text: str) -> bool:
     """Return True if `text` is references alone, with no letter and no digit between them.
 
-    Such a text may be shown. A text with more in it may hold a part of a secret.
+    Such a text may be shown. A text with more in it may hold a part of a secret, and so may the
+    default in a shell's `${NAME:-default}`.
     """
+    if any(match["place"].startswith(_DEFAULTS) for match in _REFERENCE.finditer(text)):
+        return False
     return is_reference(text) and not any(character.isalnum() for character in _REFERENCE.sub("", text))
 
 
@@ -86,6 +91,11 @@ def resolve(text: str, environment: Mapping[str, str] | None = None, providers: 
             if not separator or not path or not key:
                 raise UnresolvedError(f"{match[0]}: write it as ${{{match['provider']}:PATH:KEY}}")
             return _from_file(match[0], Path(path), key) if kind == "file" else _read(match[0], Path(path, key))
+        if place.startswith(_DEFAULTS):
+            name = match["provider"]
+            raise UnresolvedError(
+                f"${{{name}:{place[0]}...}} is a shell's default. Write its value, or ${{env:{name}}}"
+            )
         raise UnresolvedError(
             f"{match[0]}: the provider {match['provider']!r} is not known; {', '.join(kinds)} are. Mount what it"
             " leads to, and write ${file:PATH:KEY} (a properties file) or ${directory:PATH:KEY} (a file for each key)"

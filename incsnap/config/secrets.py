@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import PlainSerializer, SecretStr, SerializationInfo
 
 #: Parts of names whose values must never be logged.
 _NAMES = ("password", "secret", "jaas", "token", "key.pem", "credential", "user.info", "access.key")
-_HIDDEN = "**********"
+#: What is shown in the place of a secret.
+HIDDEN = "**********"
+#: User and password in front of the host of a URL. The password may contain `/` and `:`.
+_IN_URL = re.compile(r"(//[^\s/:@]*:)[^\s@]*@")
 
 
 def is_secret(name: str) -> bool:
     """Return True if the name of a setting says that its value is secret."""
     return any(part in name.lower() for part in _NAMES)
+
+
+def holds_secret(text: str) -> bool:
+    """Return True if `text` itself names a secret, as a command of curl or JSON in the place of a value does."""
+    return is_secret(text)
+
+
+def without_password(text: str) -> str:
+    """Return `text` with the passwords in URLs such as `http://user:password@host` hidden."""
+    return _IN_URL.sub(rf"\1{HIDDEN}@", text)
 
 
 def revealing(info: SerializationInfo) -> bool:
@@ -35,7 +49,7 @@ Secret = Annotated[SecretStr, PlainSerializer(_shown)]
 def _shown_properties(values: dict[str, str], info: SerializationInfo) -> dict[str, str]:
     if revealing(info):
         return values
-    return {name: _HIDDEN if is_secret(name) else value for name, value in values.items()}
+    return {name: HIDDEN if is_secret(name) else value for name, value in values.items()}
 
 
 #: Settings that are passed to a client unchanged. Only a revealing dump shows values whose names say that they are

@@ -179,6 +179,55 @@ def test_a_message_about_a_value_in_the_wrong_place_never_shows_it(content: obje
     assert "SECRET" not in raised.value.message + raised.value.hint + shown.output
 
 
+_RESOURCE = "kind: KafkaConnector\nspec:\n  config:\n    "
+
+
+@pytest.mark.parametrize("content", [
+    "kind: KafkaConnector\nspec:\n  config:\n\tdatabase.password: hunter2SECRET\n",
+    f"{_RESOURCE}database.password: @hunter2SECRET\n",
+    f"{_RESOURCE}database.password: *hunter2SECRET\n",
+    f"{_RESOURCE}database.password: !hunter2SECRET x\n",
+    f"{_RESOURCE}database.password: !!int hunter2SECRET\n",
+    f"{_RESOURCE}database.password: a: hunter2SECRET\n",
+    f'{_RESOURCE}database.password: "hunter2SECRET\n',
+    "database.password=\\uSECRET\n",
+    "curl -X PUT -d '{\"database.password\": \"hunter2SECRET\"}' localhost:8083/connectors/a/config\n",
+    '// a comment\n{\n"x": "hunter2SECRET"}\n',
+    {"config": '{"database.password": "hunter2SECRET"}'},
+    {"a": '{"database.password": "hunter2SECRET"}'},
+    {"database.password": "${PASSWORD:-hunter2SECRET}"},
+    {"producer.override.sasl.jaas.config": 'x username="${env:HOME}" password="hunter2SECRET";'},
+    {"value.converter.schema.registry.url": "http://user:hunter2SECRET@r:8081"},
+    {"bootstrap.servers": "http://user:hunter2SECRET@r"},
+])  # fmt: skip
+@pytest.mark.parametrize("fix", [False, True])
+def test_no_password_is_shown_whatever_the_shape_of_a_document(content: object, fix: bool, tmp_path: Path) -> None:
+    """The corrected file itself, on standard output, is the user's own and keeps what it held."""
+    shown = CliRunner().invoke(
+        commands, ["config", str(written(tmp_path / "job", content)), *(["--fix"] if fix else [])]
+    )
+    assert shown.exit_code == (0 if fix and isinstance(content, dict) and "config" not in content else 2)
+    assert "SECRET" not in (shown.stderr if fix else shown.output)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (f"{_RESOURCE}a: @b\n", "is not YAML: found character '@' that cannot start any token at line 4, column 8"),
+        ("curl -d '{}' localhost\n", "is a command of curl"),
+        ('// ours\n{\n"database.user": "u"}\n', "names stand in quotes"),
+        ({"config": '{"database.user": "u"}'}, "config is not an object but a text"),
+        (
+            {"database.user": "${A_USER:-root}"},
+            r"\$\{A_USER:-...\} is a shell's default. Write its value, or \$\{env:A_USER\}",
+        ),
+    ],
+)
+def test_a_document_of_another_kind_gets_a_sentence_of_its_own(content: object, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        read(written(tmp_path / "job", content))
+
+
 _BOMB = "kind: KafkaConnector\na: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{name}: &{name} [{','.join(['*' + before] * 9)}]\n" for before, name in pairwise("abcdefghi")
 )
