@@ -178,13 +178,34 @@ def moved_in(sql: str, database: str, sql_mode: int | None = None) -> dict[Table
     return {}
 
 
+def taken_over(sql: str, database: str, sql_mode: int | None = None) -> frozenset[TableId]:
+    """Return the names that one table had before the statement and another one has behind it. Arguments are those of
+    `schema_change`.
+
+    >>> taken_over("RENAME TABLE t TO t_old, t_new TO t", "d")
+    frozenset({TableId(database='d', table='t')})
+    """
+    words = Words(sql, database, sql_mode)
+    try:
+        names = _former_names(renamed(words)) if words.take() == "RENAME" else {}
+    except NotUnderstood:
+        return frozenset()
+    return frozenset(names) & frozenset(names.values())
+
+
 def _renamed_tables(pairs: list[tuple[TableId, TableId]]) -> dict[TableId, TableId | None]:
+    """Return the tables under names that no table had before the statement, with their former names."""
+    names = _former_names(pairs)
+    taken = set(names.values())
+    return {new: old for new, old in names.items() if new not in taken}
+
+
+def _former_names(pairs: list[tuple[TableId, TableId]]) -> dict[TableId, TableId]:
     """Return the tables under new names with their names before the statement, which renames from left to right."""
-    first: dict[TableId, TableId] = {}
+    names: dict[TableId, TableId] = {}
     for old, new in pairs:
-        first[new] = first.pop(old, old)
-    taken = set(first.values())
-    return {new: old for new, old in first.items() if new not in taken}
+        names[new] = names.pop(old, old)
+    return names
 
 
 def _of_alter(words: Words) -> dict[TableId, TableId | None]:

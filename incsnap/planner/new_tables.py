@@ -1,7 +1,8 @@
 """The snapshots of tables that become captured while a job has an offset (`snapshot.new.tables=parallel`).
 
 Two kinds of tables become captured with rows that no event has brought: tables that the settings did not capture
-before, and tables whose rows a statement has moved in. Their rows come by a snapshot.
+before, and tables whose rows a statement has moved in. Their rows come by a snapshot. Such a table that is renamed
+before its snapshot ends is read under its new name.
 
 The first kind is found by the filter of the start before. The filter lies in a file beside the checkpoint:
 
@@ -23,7 +24,7 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.windows import CheckpointDamaged
 from incsnap.config.patterns import TableFilter
 from incsnap.config.settings import SnapshotSettings
-from incsnap.ddl.statements import moved_in
+from incsnap.ddl.statements import moved_in, taken_over
 from incsnap.events import SchemaChange
 from incsnap.planner.signal_commands import Captured, CapturedTables
 from incsnap.planner.start_snapshot import snapshot_of
@@ -88,7 +89,7 @@ class NewTables:
         position = {_CHANNEL: self._name}
         if reads_all or self._settings.new_tables != "parallel":
             return (), position
-        moved = list(self._moved(changes))
+        moved = list(self._moved(changes, _unread(start)))
         if before in (None, self._name) and not moved:
             return (), position
         tables = captured()
@@ -113,15 +114,29 @@ class NewTables:
             return []
         return [table for table in tables.tables if not former.included(table)]
 
-    def _moved(self, changes: Sequence[SchemaChange]) -> Iterator[TableId]:
-        """Yield the captured tables whose rows a statement has brought from a table that is not captured, or from a
-        file."""
+    def _moved(self, changes: Sequence[SchemaChange], unread: set[TableId]) -> Iterator[TableId]:
+        """Yield the captured tables whose rows a statement has brought from a table that is not captured, from a file,
+        or from a new table that is not read to its end. `unread` are these new tables before the statements.
+        """
         for change in changes:
             if not change.moves_rows_in:
                 continue
-            for now, before in moved_in(change.sql, change.database, change.session.sql_mode).items():
-                if self._filter.included(now) and (before is None or not self._filter.included(before)):
+            statement = (change.sql, change.database, change.session.sql_mode)
+            for now, before in moved_in(*statement).items():
+                if not self._filter.included(now):
+                    continue
+                if before is None or not self._filter.included(before):
                     yield now
+                elif before in unread and before not in taken_over(*statement):
+                    unread.add(now)
+                    yield now
+
+
+def _unread(start: Offset) -> set[TableId]:
+    """Return the tables that this module has asked for and that are read or wait. Their rows have no events."""
+    snapshot = start.snapshot
+    requests = (*(scan.request for scan in snapshot.scans), *snapshot.queue)
+    return {request.table for request in requests if request.signal.startswith(_ID)}
 
 
 def _as_captured(written: TableId, tables: CapturedTables) -> TableId:

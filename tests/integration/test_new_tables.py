@@ -11,8 +11,9 @@ import pytest
 from pymysql.cursors import Cursor
 
 from incsnap.config.settings import Settings
+from incsnap.planner.chunk_readers import ReadOrders
 from lab.addresses import MySqlAddress
-from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
+from tests.support.planned_job import MakeJob, PlannedJob, ReadersAtHand, planned_jobs, settings_of
 
 pytestmark = pytest.mark.servers
 
@@ -161,6 +162,44 @@ def test_a_table_that_is_renamed_into_the_lists_is_read(
         cursor.execute(statement)
     stream(job, cursor)
 
+    assert reads(job) == read
+
+
+@pytest.mark.parametrize(
+    ("statements", "read"),
+    [
+        (("RENAME TABLE hidden TO third",), {"third": 3}),
+        (("RENAME TABLE hidden TO second", "ALTER TABLE second RENAME TO third"), {"third": 3}),
+        # `hidden` is another table now, which is read in its place.
+        (("RENAME TABLE hidden TO third, other TO hidden",), {"hidden": 1}),
+    ],
+)
+def test_a_new_table_that_is_renamed_before_it_is_read_is_read_under_its_new_name(
+    cursor: Cursor,
+    make_job: Any,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    statements: tuple[str, ...],
+    read: dict[str, int],
+) -> None:
+    cursor.execute("DROP TABLE second")
+    cursor.execute("CREATE TABLE other (id INT PRIMARY KEY, v VARCHAR(9))")
+    cursor.execute("INSERT INTO other VALUES (1, 'other')")
+    job = make_job()
+    stream(job, cursor)
+    left, order = list(statements), ReadersAtHand.order
+
+    def rename_first(self: ReadersAtHand, message: ReadOrders) -> None:
+        if message.orders:
+            while left:
+                cursor.execute(left.pop(0))
+        order(self, message)
+
+    monkeypatch.setattr(ReadersAtHand, "order", rename_first)
+    job.restart(make_settings("first second third hidden"), run="second")
+    stream(job, cursor)
+
+    assert left == []
     assert reads(job) == read
 
 
