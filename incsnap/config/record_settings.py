@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from incsnap.config import apicurio_settings as apicurio
 from incsnap.config.declarations.kinds import FLAG, one_of
 from incsnap.config.reader import SettingsReader
 from incsnap.config.registry_settings import client_settings
@@ -29,16 +30,14 @@ _CONVERTERS = {
     "io.confluent.connect.avro.AvroConverter": "avro",
     "io.confluent.connect.json.JsonSchemaConverter": "json-schema",
     "io.confluent.connect.protobuf.ProtobufConverter": "protobuf",
+    # Behind Confluent's class, which the name AvroConverter alone stands for.
+    "io.apicurio.registry.utils.converter.AvroConverter": "avro",
+    "io.apicurio.registry.utils.converter.ExtJsonConverter": "ext-json",
     # Only for outbox events and for keys, see `outbox.problems`.
     "org.apache.kafka.connect.storage.StringConverter": "text",
     "org.apache.kafka.connect.converters.ByteArrayConverter": "bytes",
     "io.debezium.converters.BinaryDataConverter": "bytes",
 }
-#: Hint for Apicurio's converters. They frame records differently. Apicurio's registry also speaks Confluent's protocol.
-_APICURIO = (
-    ". With Apicurio's registry name io.confluent.connect.avro.AvroConverter, with its address for Confluent's clients"
-    " (.../apis/ccompat/v7) as schema.registry.url, and let consumers read Confluent's form"
-)
 #: Option of BinaryDataConverter: the converter for values that are not bytes.
 _DELEGATE = "delegate.converter.type"
 _NULLS = "replace.null.with.default"
@@ -87,7 +86,7 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
     options = reader.prefixed(f"{name}.")
     kind = _kind(given)
     if not kind:
-        reader.problem(name, f"one of: {', '.join(_CONVERTERS)}{_APICURIO if 'apicurio' in given.lower() else ''}")
+        reader.problem(name, f"one of: {', '.join(_CONVERTERS)}")
         return FormatChoice(), RegistrySettings()
     delegate = f"{name}.{_DELEGATE}"
     if given.endswith("BinaryDataConverter") and reader.given(delegate):
@@ -101,6 +100,8 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
         return FormatChoice(kind), RegistrySettings()
     if kind == "json":
         return _json(reader, name, schemas=bool(given)), RegistrySettings()
+    if "apicurio" in given.lower() or kind == "ext-json":
+        return _apicurio(reader, name, kind, options)
     url = reader.required(f"{name}.{_URL}", "the address of the schema registry, http://host:port")
     if url and not url.startswith(("http://", "https://")):
         reader.problem(f"{name}.{_URL}", "of the form http://host:port")
@@ -118,6 +119,33 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
     elif kind == "protobuf":
         choice = _protobuf(reader, name, options)
     return choice, RegistrySettings(url=url, client=client)
+
+
+def _apicurio(
+    reader: SettingsReader, name: str, kind: str, options: Mapping[str, str]
+) -> tuple[FormatChoice, RegistrySettings]:
+    """Return format and registry of one of Apicurio's converters."""
+    url = reader.required(f"{name}.{apicurio.URL}", "the address of the registry, http://host:port/apis/registry/v2")
+    if not url:
+        return FormatChoice(), RegistrySettings()
+    own = _OF_JSON if kind == "ext-json" else ()
+    client = {option: value for option, value in options.items() if option not in own}
+    try:
+        settings = apicurio.apicurio_settings(client, avro=kind == "avro")
+    except ConfigError as error:
+        reader.problems.append(f"{name}: {error.message}. {error.hint}".rstrip(". "))
+        return FormatChoice(), RegistrySettings()
+    reader.idle |= {f"{name}.{each}": "it makes no difference to records" for each in settings.idle}
+    unknown = sorted(f"{name}.{each}" for each in settings.unknown)
+    reader.idle |= dict.fromkeys(unknown, "no option of Apicurio's converters")
+    if unknown:
+        reader.warnings.append(f"Unknown settings of {name}, without effect: {', '.join(unknown)}")
+    known = {option: value for option, value in client.items() if option not in (*settings.idle, *settings.unknown)}
+    registry = RegistrySettings(url=settings.url, client=known)
+    if kind == "avro":
+        return FormatChoice("avro", frame=settings.frame), registry
+    decimals = reader.read(f"{name}.decimal.format", one_of("base64", "numeric"), "base64")
+    return FormatChoice("ext-json", decimals=decimals), registry
 
 
 def _protobuf(reader: SettingsReader, name: str, options: Mapping[str, str]) -> FormatChoice:

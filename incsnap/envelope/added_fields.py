@@ -21,7 +21,7 @@ from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import OPERATIONS, Changes, ManyTables
 from incsnap.envelope.sources import SourceConstants, source_values
 from incsnap.tables import TableId
-from incsnap.transforms.record_spec import Added, Constant, EnvelopeField, Inserted
+from incsnap.transforms.record_spec import Added, BytesHeader, Constant, EnvelopeField, Inserted
 
 _STRING, _INT64 = Schema("string", optional=True), Schema("int64", optional=True)
 _ROOT = {"op": _STRING, "ts_ms": _INT64, "ts_us": _INT64, "ts_ns": _INT64}
@@ -30,7 +30,7 @@ _OPS = pa.array(OPERATIONS)
 
 #: The column with the added headers of a batch of records: of each record a map of header name to bytes, or null.
 HEADERS = pa.field("headers", pa.map_(pa.string(), pa.binary()))
-#: A str, int or None that all records share, or an Arrow array with one element per record.
+#: A str, int, None or (of a header) bytes that all records share, or an Arrow array with one element per record.
 Value = Any
 
 
@@ -57,7 +57,7 @@ def read_values(
     """
     block = source_values(source, envelope.version, envelope.name, table.database, table.table)
     own = {"": {"op": "r", **moments(now_us)}, "source": block, "transaction": dict.fromkeys(_STRUCTS["transaction"])}
-    return [each.text if isinstance(each, Constant | Inserted) else own[each.struct][each.field] for each in fields]
+    return [_shared(each) if isinstance(each, Constant | Inserted) else own[each.struct][each.field] for each in fields]
 
 
 def change_values(
@@ -78,7 +78,7 @@ def change_values(
 def _changed(added: Added, what: Changes, block: Mapping[str, Value]) -> Value:
     """Return the value of one field. `block`: the source block by events."""
     if not isinstance(added, EnvelopeField):
-        return added.text
+        return _shared(added)
     if added.struct == "transaction":
         return _of_transaction(added.field, what)
     if added.struct == "":
@@ -87,6 +87,10 @@ def _changed(added: Added, what: Changes, block: Mapping[str, Value]) -> Value:
         return pa.array(what.row, pa.int64())
     value = block[added.field]
     return value.take(pa.array(what.event)) if isinstance(value, pa.Array) else value
+
+
+def _shared(added: Constant | Inserted) -> Value:
+    return added.data if isinstance(added, BytesHeader) else added.text
 
 
 def _of_transaction(field: str, what: Changes) -> Value:
@@ -136,4 +140,6 @@ def _header_bytes(value: Value, records: int) -> BytesArray:
     """
     if isinstance(value, pa.Array):
         return value.cast(pa.string()).cast(pa.binary())
+    if isinstance(value, bytes):
+        return pa.repeat(pa.scalar(value, pa.binary()), records)
     return pa.repeat(pa.scalar(None if value is None else str(value).encode(), pa.binary()), records)

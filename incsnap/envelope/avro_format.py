@@ -116,7 +116,7 @@ def avro_keys(view: TableView, spec: RecordSpec, envelope: EnvelopeSettings, reg
 
     Raise what `register` raises if the registry fails, and ConfigError for a name that Avro does not allow.
     """
-    head = schema_head(register, f"{spec.topic}-key", key_schema(view, spec, envelope.modes))
+    head = schema_head(register, f"{spec.topic}-key", key_schema(view, spec, envelope.modes), envelope.key.frame)
     constants = b"".join(one(_STRING, field.text) for field in spec.key_fields)
     return AvroRows(view.shape.id, view.key, envelope.modes, head, constants=constants)
 
@@ -133,7 +133,8 @@ class AvroValues:
         # The byte that chooses the member of the union [null, row] stands before the row. So a missing row is the byte
         # of the null member alone.
         self._rows = AvroRows(view.shape.id, view.fields, envelope.modes, _VALUE)
-        self._head = schema_head(register, f"{spec.topic}-value", envelope_schema(view, spec, envelope.modes))
+        schema = envelope_schema(view, spec, envelope.modes)
+        self._head = schema_head(register, f"{spec.topic}-value", schema, envelope.value.frame)
         self._tail = b"".join(one(schema_of(each), each.text) for each in envelope_constants(spec))
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
@@ -203,8 +204,9 @@ class AvroValues:
 class AvroStructs:
     """An Avro encoder for keys or values that come one at a time. Each schema is registered once."""
 
-    def __init__(self, register: Register) -> None:
-        self._register = register
+    def __init__(self, register: Register, frame: str = "") -> None:
+        # These records have no headers of their own. Apicurio's readers also find an id in eight bytes.
+        self._register, self._frame = register, "wide" if frame else ""
         self._known: dict[tuple[str, Schema], tuple[bytes, Any]] = {}
 
     def struct(self, subject: str, schema: Schema, value: Any) -> bytes:
@@ -214,7 +216,7 @@ class AvroStructs:
         """
         known = self._known.get((subject, schema))
         if known is None:
-            head = schema_head(self._register, subject, schema)
+            head = schema_head(self._register, subject, schema, self._frame)
             known = self._known[subject, schema] = head, fastavro.parse_schema(avro_schema(schema))
         out = io.BytesIO()
         out.write(known[0])
@@ -222,18 +224,21 @@ class AvroStructs:
         return out.getvalue()
 
 
-def schema_head(register: Register, subject: str, schema: Schema) -> bytes:
-    """Register the schema under `subject`. Return the five bytes that begin each record: a zero byte and the schema's
-    id, big-endian.
+def schema_head(register: Register, subject: str, schema: Schema, frame: str = "") -> bytes:
+    """Register the schema under `subject`. Return the bytes that begin each record (`framed_id`).
 
     Raise what `register` raises if the registry fails, and ConfigError for a name that Avro does not allow.
     """
-    return framed_id(register(subject, avro_json(schema)))
+    return framed_id(register(subject, avro_json(schema)), frame)
 
 
-def framed_id(number: int) -> bytes:
-    """Return the five bytes that begin a record: a zero byte and the schema's id, big-endian."""
-    return b"\x00" + number.to_bytes(4, "big")
+def framed_id(number: int, frame: str = "") -> bytes:
+    """Return the bytes that begin a record: a zero byte and the schema's id, big-endian.
+
+    `frame` is that of `FormatChoice`. There are no bytes if the id is in a header.
+    """
+    sizes = {"": 4, "wide": 8}
+    return b"\x00" + number.to_bytes(sizes[frame], "big") if frame in sizes else b""
 
 
 def _source_fields(values: Sequence[tuple[str, Value]], rows: int) -> BytesArray:

@@ -21,7 +21,7 @@ from incsnap.envelope.avro_format import Register, schema_head
 from incsnap.envelope.edited_fields import Rows, Whole, added_field, column_field, edited, object_texts
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.format import Changes
-from incsnap.envelope.framed_json import json_head, with_head
+from incsnap.envelope.framed_json import id_around, json_head, with_head
 from incsnap.envelope.json_rows import around, join
 from incsnap.envelope.proto_format import proto_head
 from incsnap.envelope.sources import SourceConstants
@@ -42,10 +42,13 @@ class WholeFormat:
             _refuse_what_is_no_text(whole)
         elif choice.kind == "avro":
             assert register is not None
-            self._prefix = schema_head(register, subject, whole.whole_schema)
+            self._prefix = schema_head(register, subject, whole.whole_schema, choice.frame)
         elif choice.kind == "json-schema":
             assert register is not None
             self._prefix = json_head(register, subject, whole.whole_schema, choice)
+        elif choice.kind == "ext-json":
+            assert register is not None
+            self._head, self._tail = id_around(register, subject, whole.whole_schema)
         elif choice.kind == "protobuf":
             assert register is not None
             self._prefix = proto_head(register, subject, whole.whole_schema, choice.proto_style)

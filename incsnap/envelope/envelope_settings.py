@@ -15,9 +15,9 @@ from incsnap.types.modes import Modes
 class FormatChoice:
     """The chosen format of keys, or of values."""
 
-    #: json, json-schema (JSON behind the id of its schema), avro, protobuf, text or bytes. Text and bytes are for
-    #: outbox events; all other records are then JSON. Without an outbox, text is for keys. For values also row and
-    #: images: columns of a DataFrame (`frame_format`).
+    #: json, json-schema (JSON behind the id of its schema), ext-json (JSON with the id as a member), avro, protobuf,
+    #: text or bytes. Text and bytes are for outbox events; all other records are then JSON. Without an outbox, text is
+    #: for keys. For values also row and images: columns of a DataFrame (`frame_format`).
     kind: str = "json"
     schemas: bool = False  #: each message carries its JSON schema
     decimals: str = field(default="base64", repr=False)  #: decimal.format of JSON: base64 or numeric
@@ -26,6 +26,9 @@ class FormatChoice:
     optional: bool = field(default=False, repr=False)  #: Protobuf: optional.for.nullables
     wrapped: bool = field(default=False, repr=False)  #: Protobuf: wrapper.for.nullables
     scrubbed: bool = field(default=False, repr=False)  #: Protobuf: scrub.invalid.names
+    #: Avro: where the id of the schema is. "": in four bytes before the record; wide: in eight; globalId or contentId:
+    #: in a header, whose name ends so
+    frame: str = field(default="", repr=False)
 
     @property
     def proto_style(self) -> ProtoStyle:
@@ -35,7 +38,7 @@ class FormatChoice:
     @property
     def is_registered(self) -> bool:
         """Return True if schemas are in a registry, and records have their ids."""
-        return self.kind in ("avro", "json-schema", "protobuf")
+        return self.kind in ("avro", "json-schema", "ext-json", "protobuf")
 
 
 @dataclass(frozen=True, slots=True)

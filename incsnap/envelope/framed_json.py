@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from incsnap.columns.arrow import BytesArray, Columns
 from incsnap.connect.draft_schema import draft_schema
+from incsnap.connect.json_schema import schema_json
 from incsnap.connect.schema import Schema
 from incsnap.envelope.avro_format import Register, framed_id
 from incsnap.envelope.envelope_settings import FormatChoice
@@ -27,42 +28,62 @@ def json_head(register: Register, subject: str, schema: Schema, choice: FormatCh
     return framed_id(register(subject, draft_schema(schema, decimals=choice.decimals, closed=choice.closed)))
 
 
-class FramedKeys:
-    """Keys of `inner`, each behind the bytes `head`."""
+def id_around(register: Register, subject: str, schema: Schema) -> tuple[str, str]:
+    """Register the schema under `subject`. Return the texts before and behind the JSON of each record, as Apicurio's
+    ExtJsonConverter writes them: `{"schemaId":1,"payload":` and `}`.
 
-    def __init__(self, inner: KeyFormat, head: bytes) -> None:
-        self._inner, self._head = inner, head
+    Raise what `register` raises if the registry fails.
+    """
+    return f'{{"schemaId":{register(subject, schema_json(schema))},"payload":', "}"
+
+
+def json_ends(register: Register, subject: str, schema: Schema, choice: FormatChoice) -> tuple[bytes, bytes]:
+    """Register the schema under `subject`. Return the bytes before and behind the JSON of each record.
+
+    `choice`: its kind is json-schema or ext-json. Raise what `register` raises if the registry fails.
+    """
+    if choice.kind == "json-schema":
+        return json_head(register, subject, schema, choice), b""
+    head, tail = id_around(register, subject, schema)
+    return head.encode(), tail.encode()
+
+
+class FramedKeys:
+    """Keys of `inner`, each between the bytes `head` and `tail`."""
+
+    def __init__(self, inner: KeyFormat, head: bytes, tail: bytes = b"") -> None:
+        self._inner, self._head, self._tail = inner, head, tail
 
     def keys(self, columns: Columns) -> BytesArray:
         """Return the key of each row (`pa.binary()`)."""
-        return with_head(self._head, self._inner.keys(columns))
+        return between(self._head, self._inner.keys(columns), self._tail)
 
 
 class FramedValues:
-    """Values of `inner`, each behind the bytes `head`."""
+    """Values of `inner`, each between the bytes `head` and `tail`."""
 
-    def __init__(self, inner: ValueFormat, head: bytes) -> None:
-        self._inner, self._head = inner, head
+    def __init__(self, inner: ValueFormat, head: bytes, tail: bytes = b"") -> None:
+        self._inner, self._head, self._tail = inner, head, tail
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
         """Return the value of each row that a SELECT has read (`pa.binary()`)."""
-        return with_head(self._head, self._inner.reads(columns, source, now_us))
+        return between(self._head, self._inner.reads(columns, source, now_us), self._tail)
 
     def changes(self, images: Columns, what: Changes) -> BytesArray:
         """Return the value of each record of `what` (`pa.binary()`)."""
-        return with_head(self._head, self._inner.changes(images, what))
+        return between(self._head, self._inner.changes(images, what), self._tail)
 
 
 class FramedEnvelopes(FramedValues):
-    """Envelopes of `envelopes`, each behind the bytes `head`."""
+    """Envelopes of `envelopes`, each between the bytes `head` and `tail`."""
 
-    def __init__(self, envelopes: EnvelopeFormat, head: bytes) -> None:
-        super().__init__(envelopes, head)
+    def __init__(self, envelopes: EnvelopeFormat, head: bytes, tail: bytes = b"") -> None:
+        super().__init__(envelopes, head, tail)
         self._envelopes = envelopes
 
     def truncation(self, source: SourceConstants, now_us: int) -> bytes:
         """Return the value of the record of a TRUNCATE."""
-        return self._head + self._envelopes.truncation(source, now_us)
+        return self._head + self._envelopes.truncation(source, now_us) + self._tail
 
 
 class FramedStructs:
@@ -73,9 +94,16 @@ class FramedStructs:
 
     def struct(self, subject: str, schema: Schema, value: Any) -> bytes:
         """Return `value` in the wire format. Raise what `register` raises."""
-        return json_head(self._register, subject, schema, self._choice) + self._inner.struct(subject, schema, value)
+        head, tail = json_ends(self._register, subject, schema, self._choice)
+        return head + self._inner.struct(subject, schema, value) + tail
 
 
 def with_head(head: bytes, texts: BytesArray) -> BytesArray:
     """Return each text behind `head`; null stays null."""
-    return pc.binary_join_element_wise(pa.scalar(head, pa.binary()), texts, pa.scalar(b"", pa.binary()))
+    return between(head, texts, b"")
+
+
+def between(head: bytes, texts: BytesArray, tail: bytes) -> BytesArray:
+    """Return each text between `head` and `tail`; null stays null."""
+    ends = [pa.scalar(end, pa.binary()) for end in (head, tail, b"")]
+    return pc.binary_join_element_wise(ends[0], texts, *ends[1:])

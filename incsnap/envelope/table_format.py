@@ -31,7 +31,8 @@ from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.flat_rows import FlatRows, flat_schema
 from incsnap.envelope.format import EnvelopeFormat, JoinedFormat, KeyFormat, StructFormat, ValueFormat
 from incsnap.envelope.frame_format import IMAGES, ROW, FrameValues
-from incsnap.envelope.framed_json import FramedEnvelopes, FramedKeys, FramedStructs, FramedValues, json_head
+from incsnap.envelope.framed_json import FramedEnvelopes, FramedKeys, FramedStructs, FramedValues, json_ends
+from incsnap.envelope.id_headers import IdHeaders
 from incsnap.envelope.json_format import JsonRows, JsonStructs, JsonValues
 from incsnap.envelope.json_rows import around, json_objects, rows_of
 from incsnap.envelope.outbox_events import EventFormat
@@ -163,7 +164,9 @@ class _Maker:
     """A maker of the formats of one table. It makes each format once, because Avro's formats ask the registry."""
 
     def __init__(self, view: TableView, envelope: EnvelopeSettings, registers: Registers) -> None:
-        self.view, self._envelope, self._registers = view, envelope, registers
+        self.view, self._envelope = view, envelope
+        self._ids = IdHeaders(envelope, registers.key, registers.value)
+        self._registers = Registers(self._ids.register_key, self._ids.register_value)
         self._keys: dict[tuple[object, ...], KeyFormat | None] = {}
         self._of_zones: dict[tuple[TimeZone, ...], _Maker] = {}
 
@@ -175,6 +178,14 @@ class _Maker:
         """Return the encoder of records of this spec."""
         if spec.zones:
             return self._in_zones(spec.zones).encoder(replace(spec, zones=()))
+        made = self._encoder(spec)
+        headers = (*spec.headers, *self._ids.of(made.key, made.value))
+        if headers == spec.headers or made.event is not None:
+            return made
+        kind = record_kind(spec.value, spec.op, spec.fields, headers, spec.edits)
+        return replace(made, spec=replace(spec, headers=headers), kind=kind)
+
+    def _encoder(self, spec: RecordSpec) -> RecordEncoder:
         kind = record_kind(spec.value, spec.op, spec.fields, spec.headers, spec.edits)
         if spec.event is not None:
             event = EventFormat(self.view, spec.event, self._envelope, spec.headers)
@@ -190,10 +201,10 @@ class _Maker:
         if spec.value is ValueShape.ROW:
             rows: ValueFormat = FlatRows(self.view.shape.id, spec, self._envelope, self._rows(spec))
             choice = self._envelope.value
-            if choice.kind == "json-schema":
+            if choice.kind in ("json-schema", "ext-json"):
                 assert self._registers.value is not None
                 schema = flat_schema(self.view, spec, self._envelope.value_modes)
-                rows = FramedValues(rows, json_head(self._registers.value, f"{spec.topic}-value", schema, choice))
+                rows = FramedValues(rows, *json_ends(self._registers.value, f"{spec.topic}-value", schema, choice))
             return RecordEncoder(spec, kind, key, rows, topics=topics, kept=kept)
         return RecordEncoder(spec, kind, key, null_value=self._null_value(spec), topics=topics, kept=kept)
 
@@ -206,7 +217,7 @@ class _Maker:
                 for field in self.view.fields
             ]
             maker = _Maker(replace(self.view, fields=tuple(fields)), self._envelope, self._registers)
-            maker._keys = self._keys
+            maker._keys, maker._ids, maker._registers = self._keys, self._ids, self._registers
             self._of_zones[zones] = maker
         return self._of_zones[zones]
 
@@ -254,10 +265,10 @@ class _Maker:
                 schema = key_schema(self.view, spec, modes)
                 rows = JsonRows(self.view.key, modes, schema if choice.schemas else None, constants=spec.key_fields)
                 self._keys[same] = rows
-                if choice.kind == "json-schema":
+                if choice.kind in ("json-schema", "ext-json"):
                     assert self._registers.key is not None
-                    head = json_head(self._registers.key, f"{spec.topic}-key", schema, choice)
-                    self._keys[same] = FramedKeys(rows, head)
+                    ends = json_ends(self._registers.key, f"{spec.topic}-key", schema, choice)
+                    self._keys[same] = FramedKeys(rows, *ends)
         return self._keys[same]
 
     def _envelope_format(self, spec: RecordSpec) -> EnvelopeFormat:
@@ -272,17 +283,17 @@ class _Maker:
             return ProtoValues(self.view, spec, self._envelope, self._registers.value)
         schema = envelope_schema(self.view, spec, modes)
         envelopes = JsonValues(self.view, self._envelope, schema if choice.schemas else None, envelope_constants(spec))
-        if choice.kind != "json-schema":
+        if choice.kind not in ("json-schema", "ext-json"):
             return envelopes
         assert self._registers.value is not None
-        return FramedEnvelopes(envelopes, json_head(self._registers.value, f"{spec.topic}-value", schema, choice))
+        return FramedEnvelopes(envelopes, *json_ends(self._registers.value, f"{spec.topic}-value", schema, choice))
 
     def _rows(self, spec: RecordSpec) -> JsonRows | AvroRows | ProtoRows:
         choice, modes = self._envelope.value, self._envelope.value_modes
         schema = flat_schema(self.view, spec, modes)
         if choice.kind == "avro":
             assert self._registers.value is not None
-            head = schema_head(self._registers.value, f"{spec.topic}-value", schema)
+            head = schema_head(self._registers.value, f"{spec.topic}-value", schema, choice.frame)
             return AvroRows(self.view.shape.id, self.view.fields, modes, head, added=spec.fields)
         if choice.kind == "protobuf":
             assert self._registers.value is not None
@@ -312,11 +323,11 @@ def struct_format(choice: FormatChoice, register: Register | None = None) -> Str
     """
     if choice.kind == "avro":
         assert register is not None
-        return AvroStructs(register)
+        return AvroStructs(register, choice.frame)
     if choice.kind == "protobuf":
         assert register is not None
         return ProtoStructs(register, choice.proto_style)
-    if choice.kind == "json-schema":
+    if choice.kind in ("json-schema", "ext-json"):
         assert register is not None
         return FramedStructs(JsonStructs(schemas=False), register, choice)
     return JsonStructs(schemas=choice.schemas)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from functools import lru_cache
 
+from incsnap.config.apicurio_settings import URL
 from incsnap.config.servers import RegistrySettings
 from incsnap.config.settings import Settings
 from incsnap.config.topics import context_headers, topic_of
@@ -15,6 +16,7 @@ from incsnap.envelope.avro_format import Register
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import StructFormat
 from incsnap.envelope.table_format import Registers, TableFormat, struct_format, table_format
+from incsnap.kafka.apicurio import ApicurioRegistry
 from incsnap.kafka.registry import Registry
 from incsnap.tables import TableShape
 from incsnap.version import __version__
@@ -61,8 +63,9 @@ def _register(settings: RegistrySettings, kind: str) -> Register:
 
 
 @lru_cache(maxsize=4)
-def _registry(url: str, client: tuple[tuple[str, str], ...], kind: str) -> Registry:
-    return Registry(url, dict(client), kind)
+def _registry(url: str, client: tuple[tuple[str, str], ...], kind: str) -> Registry | ApicurioRegistry:
+    options = dict(client)
+    return ApicurioRegistry(options, kind) if URL in options else Registry(url, options, kind)
 
 
 def _envelope(settings: Settings) -> EnvelopeSettings:

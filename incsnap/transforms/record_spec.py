@@ -57,6 +57,13 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class BytesHeader(Constant):
+    """A header whose value is no text. `text` is not used."""
+
+    data: bytes = b""  #: value of the header
+
+
+@dataclass(frozen=True, slots=True)
 class ChangedColumns(Constant):
     """A header with the names of columns (ExtractChangedRecordState).
 

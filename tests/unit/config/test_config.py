@@ -86,7 +86,7 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
         (
             "value.converter",
             "io.apicurio.registry.utils.converter.AvroConverter",
-            "With Apicurio's registry name io.co",
+            "value.converter.apicurio.registry.url: missing",
         ),
         ("key.converter", "AvroConverter", "key.converter.schema.registry.url: missing"),
         ("value.converter", "org.apache.kafka.connect.storage.StringConverter", "there is no EventRouter"),
@@ -371,3 +371,54 @@ def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
     lines = [f"{name} = {value}" for name, value in LEAST.items()]
     file.write_text("\n".join(["# a job", *lines, "table.include.list=a\\\\.b,\\", "   a\\\\.c"]))
     assert read(file).settings.tables.table_include == (r"a\.b", r"a\.c")
+
+
+_OF_APICURIO = {
+    "value.converter": "io.apicurio.registry.utils.converter.AvroConverter",
+    "value.converter.apicurio.registry.url": "http://r:8080/apis/registry/v2",
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "frame"),
+    [
+        ({}, "globalId"),
+        ({"use-id": "contentId"}, "contentId"),
+        ({"headers.enabled": "false"}, "wide"),
+        ({"headers.enabled": "false", "as-confluent": "true"}, ""),
+        ({"headers.enabled": "false", "id-handler": "io.apicurio.registry.serde.Legacy4ByteIdHandler"}, ""),
+        ({"url": "http://r:8080/apis/registry/v3", "headers.enabled": "true", "use-id": "contentId"}, "contentId"),
+    ],
+)
+def test_apicurios_converter_has_its_ids_where_the_options_say(options: dict[str, str], frame: str) -> None:
+    given = {**_OF_APICURIO, **{f"value.converter.apicurio.registry.{n}": v for n, v in options.items()}}
+    assert from_properties({**LEAST, **given}, {}).settings.formats.value == FormatChoice("avro", frame=frame)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("registry.url", "http://r:8080/apis/ccompat/v7", "not of the form http://host:port/apis/registry/v2"),
+        (
+            "registry.url",
+            "http://r:8080/apis/registry/v3",
+            "headers.enabled and apicurio.registry.use-id must be given",
+        ),
+        ("registry.id-handler", "my.Handler", "known are"),
+        ("registry.use-id", "contentHash", "neither globalId nor contentId"),
+        ("registry.avro.encoding", "JSON", "BINARY is"),
+        ("registry.artifact-resolver-strategy", "my.Strategy", "TopicIdStrategy is"),
+        ("registry.headers.value.globalId.name", "mine", "is not known"),
+        ("registry.request.ssl.truststore.location", "a.jks", "SSL_CERT_FILE"),
+        ("registry.auto-register", "perhaps", "neither true nor false"),
+        ("auth.service.token.endpoint", "http://k/token", "belong together"),
+    ],
+)
+def test_what_apicurios_converter_does_not_obey_is_refused(name: str, value: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        from_properties({**LEAST, **_OF_APICURIO, f"value.converter.apicurio.{name}": value}, {})
+
+
+def test_unknown_options_of_apicurios_converters_are_told() -> None:
+    loaded = from_properties({**LEAST, **_OF_APICURIO, "value.converter.apicurio.registry.whatever": "1"}, {})
+    assert any("whatever" in warning for warning in loaded.warnings)
