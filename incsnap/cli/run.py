@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from incsnap.cli.settings_file import settings_file
-from incsnap.errors import PreflightFailed
+from incsnap.errors import PreflightFailed, ServerAway
 
 if TYPE_CHECKING:
     from incsnap.config.settings import Settings
@@ -98,11 +98,19 @@ def _require(findings: list[Finding]) -> list[Finding]:
 
 
 def _await_servers(settings: Settings, waits_for: list[Finding], outages: Outages, stopping: Event) -> None:
-    """Check the servers again until all of `waits_for` answer, or `stopping` is set. Errors: see `_require`."""
+    """Check the servers again until all of `waits_for` answer, or `stopping` is set.
+
+    Raise ServerAway if they do not answer after `errors.max.retries` checks. Other errors: see `_require`.
+    """
     from incsnap.cli.check import all_findings
     from incsnap.monitoring.outages import KAFKA, MYSQL
 
+    checks, most = 0, settings.retries.max_retries
     while waits_for:
+        if 0 <= most <= checks:
+            problems = "; ".join(each.problem for each in waits_for)
+            raise ServerAway(f"{problems}. errors.max.retries={most} is used up")
+        checks += 1
         reasons = {each.name: each.problem.rpartition(": ")[2] for each in waits_for}
         for server, name in ((MYSQL, "server"), (KAFKA, "kafka")):
             if name in reasons:

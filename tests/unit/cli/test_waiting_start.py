@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from threading import Event
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from incsnap.cli.run import _require
-from incsnap.errors import PreflightFailed
+from incsnap.cli import run
+from incsnap.cli.run import _await_servers, _require
+from incsnap.config.load import from_properties
+from incsnap.config.settings import Settings
+from incsnap.errors import PreflightFailed, ServerAway
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.preflight import NoAnswer, _unreachable
+from incsnap.monitoring.outages import Outages
 from incsnap.mysql.preflight import Finding
 
 AWAY = Finding("kafka", "Kafka does not answer at k:9092: refused", "start it", waits=True)
@@ -33,3 +40,28 @@ def test_a_client_that_kafka_does_not_let_in_is_not_waited_for(code: int, *, wai
     admin = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
     finding = _unreachable(client, KafkaException(KafkaError(KafkaError._TRANSPORT)), admin, [KafkaError(code)])
     assert isinstance(finding, NoAnswer) == waits
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_a_start_waits_no_longer_than_the_most_retries(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    properties = {
+        "database.hostname": "db",
+        "database.user": "cdc",
+        "topic.prefix": "shop",
+        "bootstrap.servers": "k:9092",
+        "errors.max.retries": str(most),
+    }
+    checks: list[Settings] = []
+
+    def findings(settings: Settings) -> list[Finding]:
+        checks.append(settings)
+        return [AWAY]
+
+    monkeypatch.setattr("incsnap.cli.check.all_findings", findings)
+    monkeypatch.setattr(run, "_PAUSE_SECONDS", 0.0)
+    with (
+        closing(Outages({})) as outages,
+        pytest.raises(ServerAway, match=f"refused. errors.max.retries={most} is used"),
+    ):
+        _await_servers(from_properties(properties, {}).settings, [AWAY], outages, Event())
+    assert len(checks) == most
