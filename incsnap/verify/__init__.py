@@ -1,0 +1,1 @@
+"""The comparison of tables with their topics: `incsnap verify`."""

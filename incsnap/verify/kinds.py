@@ -1,0 +1,38 @@
+"""The kinds of differences between a table and its topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from incsnap.verify.proof import LastRecord, RowPlace
+
+MISSING = "missing"  #: the table has the row, the topic has no record of it or a deletion
+STALE = "stale"  #: the topic has an older version of the row
+WRONG = "wrong"  #: the topic has another row, and nothing shows that it is an older one
+EXTRA = "extra"  #: the topic has a row that the table does not have
+NO_TOMBSTONE = "no_tombstone"  #: the row is deleted, and its tombstone was never sent
+UNVERIFIABLE = "unverifiable"  #: nothing can be proved about the key
+SENT_TWICE = "sent_twice"  #: a record of the topic that repeats an earlier one
+BACK_IN_TIME = "back_in_time"  #: a record of the topic that is older than an earlier one of its key
+
+#: Kinds that a snapshot of the key, or its deletion, puts right.
+DIFFERENCES = (MISSING, STALE, WRONG, EXTRA, NO_TOMBSTONE)
+#: Kinds of the topic's history alone.
+OF_HISTORY = (SENT_TWICE, BACK_IN_TIME)
+KINDS = (*DIFFERENCES, UNVERIFIABLE, *OF_HISTORY)
+
+
+def kind_of(
+    row: bytes | None, record: LastRecord | None, older: Sequence[bytes | None], last_event: RowPlace | None
+) -> str:
+    """Return the kind of a proved difference.
+
+    `row` is the table's, `record` the last one in the topic. `older` are the rows of the key's earlier records.
+    `last_event` is the place of the key's last event in the binlog; None if it is not known.
+    """
+    if row is None:
+        return EXTRA if record is not None and record.row is not None else NO_TOMBSTONE
+    if record is None or record.row is None:
+        return MISSING
+    overtaken = record.place is not None and last_event is not None and last_event > record.place
+    return STALE if overtaken or record.row in older else WRONG
