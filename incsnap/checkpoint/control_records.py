@@ -27,7 +27,7 @@ class ControlRecord:
 
     topic: str
     key: bytes | None  #: None: no key
-    value: bytes  #: as it will be sent
+    value: bytes | None  #: as it will be sent; None: no value
 
 
 class ControlFiles:

@@ -41,7 +41,7 @@ def record_form(settings: Settings) -> str:
     shown = settings.model_dump(mode="json", exclude=set(_WITHOUT_INFLUENCE))
     for side in ("key", "value"):
         # Only where it says something: the digest of settings without it is that of earlier releases.
-        for option in ("closed", "optional", "wrapped", "scrubbed", "frame"):
+        for option in ("closed", "optional", "wrapped", "scrubbed", "frame", "extended"):
             if not shown["formats"][side][option]:
                 del shown["formats"][side][option]
     salts = [rule.transform.salt for rule in settings.columns.transforms]

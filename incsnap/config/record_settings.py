@@ -33,6 +33,7 @@ _CONVERTERS = {
     # Behind Confluent's class, which the name AvroConverter alone stands for.
     "io.apicurio.registry.utils.converter.AvroConverter": "avro",
     "io.apicurio.registry.utils.converter.ExtJsonConverter": "ext-json",
+    "io.debezium.converters.CloudEventsConverter": "cloudevents",
     # Only for outbox events and for keys, see `outbox.problems`.
     "org.apache.kafka.connect.storage.StringConverter": "text",
     "org.apache.kafka.connect.converters.ByteArrayConverter": "bytes",
@@ -61,6 +62,14 @@ _IDLE_OF_PROTOBUF = (
     *("reference.lookup.only", "reference.subject.name.strategy"),
 )
 _KNOWN_TYPES = "skip.known.types"
+#: Options of CloudEventsConverter that have one value here, and why.
+_OF_CLOUD_EVENTS = {
+    "serializer.type": ("json", "events in Avro are not written"),
+    "data.serializer.type": ("json", "data in Avro is not written"),
+    "opentelemetry.tracing.attributes.enable": ("false", "records have no traces"),
+    "json.decimal.format": ("base64", "decimals are base64; set decimal.handling.mode for others"),
+    "schema.data.name": ("", "the schema of data has Debezium's name"),
+}
 #: Option of converters with a registry. The other options go to the registry's client.
 _URL = "schema.registry.url"
 
@@ -98,6 +107,8 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
             listed = ", ".join(f"{name}.{one}" for one in options)
             reader.warnings.append(f"Settings without effect, because {name} writes {kind}: {listed}")
         return FormatChoice(kind), RegistrySettings()
+    if kind == "cloudevents":
+        return _cloud_events(reader, name), RegistrySettings()
     if kind == "json":
         return _json(reader, name, schemas=bool(given)), RegistrySettings()
     if "apicurio" in given.lower() or kind == "ext-json":
@@ -146,6 +157,26 @@ def _apicurio(
         return FormatChoice("avro", frame=settings.frame), registry
     decimals = reader.read(f"{name}.decimal.format", one_of("base64", "numeric"), "base64")
     return FormatChoice("ext-json", decimals=decimals), registry
+
+
+def _cloud_events(reader: SettingsReader, name: str) -> FormatChoice:
+    """Return the format that the options of CloudEventsConverter ask for."""
+    if name == "key.converter":
+        reader.problem(name, "another converter: CloudEventsConverter writes only values")
+    for option, (value, why) in _OF_CLOUD_EVENTS.items():
+        if (reader.text(f"{name}.{option}") or value).lower() != value:
+            reader.problem(f"{name}.{option}", f"{value or 'not given'}: {why}")
+    sources = (reader.text(f"{name}.metadata.source") or "value").replace(" ", "").split(",")
+    if sources[0] != "value" or any(not each.endswith(":generate") for each in sources[1:]):
+        reader.problem(f"{name}.metadata.source", "value: metadata in headers is not read")
+    own = (*_OF_CLOUD_EVENTS, "metadata.source", "json.schemas.enable", "extension.attributes.enable")
+    others = sorted(f"{name}.{option}" for option in reader.prefixed(f"{name}.") if option not in own)
+    reader.idle |= dict.fromkeys(others, "it makes no difference to CloudEvents in JSON")
+    return FormatChoice(
+        "cloudevents",
+        reader.read(f"{name}.json.schemas.enable", FLAG, "true"),
+        extended=reader.read(f"{name}.extension.attributes.enable", FLAG, "true"),
+    )
 
 
 def _protobuf(reader: SettingsReader, name: str, options: Mapping[str, str]) -> FormatChoice:

@@ -10,6 +10,7 @@ from incsnap.config.settings import Formats
 from incsnap.envelope.added_fields import is_known
 from incsnap.transforms.chain import Chain
 from incsnap.transforms.content_router import ContentBasedRouter
+from incsnap.transforms.outbox import EventRouter
 from incsnap.transforms.record_spec import EnvelopeField, Route
 from incsnap.transforms.unwrap import MODES, ExtractNewRecordState
 
@@ -38,8 +39,11 @@ def extract_new_record_state(reader: SettingsReader, name: str) -> ExtractNewRec
     )
 
 
+_NO_ENVELOPES = (ExtractNewRecordState, EventRouter)
+
+
 def problems(chain: Chain, formats: Formats) -> list[str]:
-    """Return a problem, as text, for each converter with a registry that topics by columns rule out.
+    """Return a problem, as text, for each converter that the transforms rule out.
 
     With `route.by.field`, and with a ContentBasedRouter that asks for columns, each row decides its topic. But schemas
     are registered by topic, before rows are read. An empty list means that all is well.
@@ -51,6 +55,11 @@ def problems(chain: Chain, formats: Formats) -> list[str]:
         *(f"{route.name}.route.by.field" for route in routes if route is not None),
         *(f"{router.name}.topic.expression" for router in by_columns if router.asks_for_columns),
     ]
+    if formats.value.kind == "cloudevents" and any(isinstance(each.transform, _NO_ENVELOPES) for each in chain):
+        return [
+            "value.converter: CloudEventsConverter needs Debezium's envelope, and ExtractNewRecordState or EventRouter"
+            " takes it away. Set JsonConverter, or remove the transform"
+        ]
     return [
         f"transforms.{setting}: schemas are registered by topic, before rows are read, so"
         f" {side}.converter cannot have a schema registry. Set JsonConverter, or send tables to topics by a RegexRouter"

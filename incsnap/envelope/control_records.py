@@ -76,7 +76,7 @@ def bucket_of_partition_0(topic: str, buckets: int) -> int:
     return int(bucket_of(topic, np.zeros(1, np.int32), buckets)[0])
 
 
-def in_partition_0(keys: Sequence[bytes | None], values: Sequence[bytes]) -> RecordBatch:
+def in_partition_0(keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> RecordBatch:
     """Return a RecordBatch of `RECORDS` with these keys and values, all for partition 0."""
     none = pa.nulls(len(values), pa.binary())
     columns = [pa.array([0] * len(values), pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary())]

@@ -16,8 +16,8 @@ class FormatChoice:
     """The chosen format of keys, or of values."""
 
     #: json, json-schema (JSON behind the id of its schema), ext-json (JSON with the id as a member), avro, protobuf,
-    #: text or bytes. Text and bytes are for outbox events; all other records are then JSON. Without an outbox, text is
-    #: for keys. For values also row and images: columns of a DataFrame (`frame_format`).
+    #: cloudevents (only values), text or bytes. Text and bytes are for outbox events; all other records are then JSON.
+    #: Without an outbox, text is for keys. For values also row and images: columns of a DataFrame (`frame_format`).
     kind: str = "json"
     schemas: bool = False  #: each message carries its JSON schema
     decimals: str = field(default="base64", repr=False)  #: decimal.format of JSON: base64 or numeric
@@ -29,6 +29,7 @@ class FormatChoice:
     #: Avro: where the id of the schema is. "": in four bytes before the record; wide: in eight; globalId or contentId:
     #: in a header, whose name ends so
     frame: str = field(default="", repr=False)
+    extended: bool = field(default=False, repr=False)  #: CloudEvents: extension.attributes.enable
 
     @property
     def proto_style(self) -> ProtoStyle:

@@ -137,8 +137,8 @@ class StructFormat(Protocol):
     They may have any schema: notifications, transactions, schema changes.
     """
 
-    def struct(self, subject: str, schema: Schema, value: Any) -> bytes:
-        """Return `value` encoded.
+    def struct(self, subject: str, schema: Schema, value: Any) -> bytes | None:
+        """Return `value` encoded, or None if such records have no value.
 
         `value`: dicts, lists and primitives as Connect's JsonConverter would write them. `subject`: the registry's name
         for the schema, `<topic>-key` or `<topic>-value`.

@@ -16,7 +16,8 @@ from incsnap.connect.json_schema import schema_json
 from incsnap.connect.schema import Schema
 from incsnap.envelope.avro_format import Register, framed_id
 from incsnap.envelope.envelope_settings import FormatChoice
-from incsnap.envelope.format import Changes, EnvelopeFormat, KeyFormat, StructFormat, ValueFormat
+from incsnap.envelope.format import Changes, EnvelopeFormat, KeyFormat, ValueFormat
+from incsnap.envelope.json_format import JsonStructs
 from incsnap.envelope.sources import SourceConstants
 
 
@@ -89,7 +90,7 @@ class FramedEnvelopes(FramedValues):
 class FramedStructs:
     """An encoder for keys or values that come one at a time, whose schemas it registers."""
 
-    def __init__(self, inner: StructFormat, register: Register, choice: FormatChoice) -> None:
+    def __init__(self, inner: JsonStructs, register: Register, choice: FormatChoice) -> None:
         self._inner, self._register, self._choice = inner, register, choice
 
     def struct(self, subject: str, schema: Schema, value: Any) -> bytes:

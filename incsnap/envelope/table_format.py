@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from incsnap.columns.arrow import BytesArray, Columns
 from incsnap.envelope.avro_format import AvroRows, AvroStructs, AvroValues, Register, avro_keys, schema_head
+from incsnap.envelope.cloud_events import CloudEvents, NoEvents
 from incsnap.envelope.connect_envelope import envelope_constants, envelope_schema, key_schema, row_schema
 from incsnap.envelope.edited_rows import EditedKeys, EditedRows
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
@@ -44,6 +45,7 @@ from incsnap.envelope.row_template import RowTemplate
 from incsnap.envelope.row_topics import RowTopics
 from incsnap.envelope.table_view import EXACT, TableView, view_of
 from incsnap.envelope.value_texts import json_template
+from incsnap.errors import ConfigError
 from incsnap.tables import TableShape
 from incsnap.transforms.chain import refusal_of_updates
 from incsnap.transforms.outbox import EventRouter
@@ -190,6 +192,8 @@ class _Maker:
         if spec.event is not None:
             event = EventFormat(self.view, spec.event, self._envelope, spec.headers)
             return RecordEncoder(spec, kind, event, event, event=event)
+        if self._envelope.value.kind == "cloudevents":
+            _refuse_other_than_envelopes(spec)
         topics, kept = self._topics(spec), self._kept(spec)
         key = self._key(spec)
         if spec.value is ValueShape.ENVELOPE:
@@ -278,6 +282,8 @@ class _Maker:
         if choice.kind == "avro":
             assert self._registers.value is not None
             return AvroValues(self.view, spec, self._envelope, self._registers.value)
+        if choice.kind == "cloudevents":
+            return CloudEvents(self.view, self._envelope, row_schema(self.view, spec, modes))
         if choice.kind == "protobuf":
             assert self._registers.value is not None
             return ProtoValues(self.view, spec, self._envelope, self._registers.value)
@@ -308,7 +314,7 @@ class _Maker:
         JSON writes a null that has a schema as a text; Avro and Protobuf write no bytes.
         """
         choice = self._envelope.value
-        if spec.value is ValueShape.NOTHING or choice.is_registered:
+        if spec.value is ValueShape.NOTHING or choice.is_registered or choice.kind == "cloudevents":
             return None
         schema = row_schema(self.view, spec, self._envelope.value_modes) if choice.schemas else None
         head, tail = around(schema)
@@ -330,4 +336,14 @@ def struct_format(choice: FormatChoice, register: Register | None = None) -> Str
     if choice.kind in ("json-schema", "ext-json"):
         assert register is not None
         return FramedStructs(JsonStructs(schemas=False), register, choice)
-    return JsonStructs(schemas=choice.schemas)
+    return NoEvents() if choice.kind == "cloudevents" else JsonStructs(schemas=choice.schemas)
+
+
+def _refuse_other_than_envelopes(spec: RecordSpec) -> None:
+    """Raise ConfigError if CloudEventsConverter would get something else than Debezium's envelope."""
+    if spec.value is ValueShape.ROW or spec.edits or spec.value_version is not None:
+        raise ConfigError(
+            f"A transform changes the values of {spec.topic}, and CloudEventsConverter needs Debezium's envelope",
+            "Debezium's class would send records without values. Remove the transform of values, such as"
+            " ExtractNewRecordState, or set JsonConverter.",
+        )

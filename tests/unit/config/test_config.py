@@ -422,3 +422,36 @@ def test_what_apicurios_converter_does_not_obey_is_refused(name: str, value: str
 def test_unknown_options_of_apicurios_converters_are_told() -> None:
     loaded = from_properties({**LEAST, **_OF_APICURIO, "value.converter.apicurio.registry.whatever": "1"}, {})
     assert any("whatever" in warning for warning in loaded.warnings)
+
+
+_EVENTS = {"value.converter": "io.debezium.converters.CloudEventsConverter"}
+
+
+def test_cloud_events_have_their_options() -> None:
+    assert from_properties({**LEAST, **_EVENTS}, {}).settings.formats.value == FormatChoice(
+        "cloudevents", True, extended=True
+    )
+    off = {"value.converter.json.schemas.enable": "false", "value.converter.extension.attributes.enable": "false"}
+    assert from_properties({**LEAST, **_EVENTS, **off}, {}).settings.formats.value == FormatChoice("cloudevents")
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"key.converter": "CloudEventsConverter"}, "writes only values"),
+        ({"value.converter.serializer.type": "avro"}, "events in Avro are not written"),
+        ({"value.converter.data.serializer.type": "avro"}, "data in Avro is not written"),
+        ({"value.converter.metadata.source": "header"}, "metadata in headers is not read"),
+        ({"value.converter.metadata.source": "value,id:header"}, "metadata in headers is not read"),
+        ({"value.converter.opentelemetry.tracing.attributes.enable": "true"}, "no traces"),
+        ({"value.converter.schema.data.name": "D"}, "not given"),
+        ({"value.converter.json.decimal.format": "NUMERIC"}, "decimals are base64"),
+        (
+            {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState"},
+            "needs Debezium's envelope",
+        ),
+    ],
+)
+def test_what_cloud_events_cannot_be_is_refused(more: dict[str, str], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        from_properties({**LEAST, **_EVENTS, **more}, {})
