@@ -29,6 +29,7 @@ from tests.support.stream_in_memory import slice_of
 
 _JSON, _AVRO = "org.apache.kafka.connect.json.JsonConverter", "io.confluent.connect.avro.AvroConverter"
 _PROTOBUF = "io.confluent.connect.protobuf.ProtobufConverter"
+_APICURIO = "io.apicurio.registry.utils.converter."
 _CHARSETS = ((255, "utf8mb4"), (63, "binary"))
 #: Type code, metadata and bytes of values. The fourth value is rare. Some values are damaged, or are refused in some
 #: modes.
@@ -54,6 +55,10 @@ _FORMATS: list[dict[str, str]] = [
     *({f"{side}.converter{more}": what for side in ("key", "value")
        for more, what in (("", _PROTOBUF), (".schema.registry.url", "http://r"), (f".{nulls}.for.nullables", "true"))}
       for nulls in ("wrapper", "optional")),
+    {f"{side}.converter{more}": what for side in ("key", "value")
+     for more, what in (("", f"{_APICURIO}AvroConverter"), (".apicurio.registry.url", "http://r/apis/registry/v2"))},
+    {f"{side}.converter{more}": what for side in ("key", "value")
+     for more, what in (("", f"{_APICURIO}ExtJsonConverter"), (".apicurio.registry.url", "http://r/apis/registry/v2"))},
 ]  # fmt: skip
 _SETTINGS: list[dict[str, list[str]]] = [
     {"tombstones.on.delete": ["false"]},
