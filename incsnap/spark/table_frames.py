@@ -74,7 +74,7 @@ class TableFrame(DataSourceReader):
         if self._count == 1:
             return [RangePart()]
         with hint_in_message(), closing(connect(self._settings.mysql)) as connection:
-            return _ranges(connection, self._settings, self._table, self._count)
+            return ranges_of(connection, self._settings, self._table, self._count)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one range.
@@ -96,7 +96,7 @@ class TableFrame(DataSourceReader):
                 "Call load() again to make a DataFrame with the new columns.",
             )
         now_us = time.time_ns() // 1000
-        for columns in stream_rows(connection, shape, _tail(shape, part), view.needed):
+        for columns in stream_rows(connection, shape, range_tail(shape, part), view.needed):
             if n := rows_of(columns):
                 arrays = [*_marks(now_us, n), *(field.frame(columns) for field in view.fields)]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -118,7 +118,7 @@ def _marks(now_us: int, n: int) -> list[Any]:
     return [pa.repeat(pa.scalar(value, field.type), n) for value, field in zip(values, CHANGE_FIELDS, strict=True)]
 
 
-def _tail(shape: TableShape, part: RangePart) -> str:
+def range_tail(shape: TableShape, part: RangePart) -> str:
     """Return the SELECT's clauses from FROM on."""
     if part.order is None or part.lower is part.upper is None:
         return f"FROM {shape.id.sql}"
@@ -132,7 +132,7 @@ def _tail(shape: TableShape, part: RangePart) -> str:
     return f"FROM {shape.id.sql} WHERE {above(columns, part.lower, part.order.descending)}"
 
 
-def _ranges(connection: Connection[Any], settings: Settings, table: TableId, count: int) -> list[RangePart]:
+def ranges_of(connection: Connection[Any], settings: Settings, table: TableId, count: int) -> list[RangePart]:
     """Return ranges of about the same number of rows; the last one has no end.
 
     Raise ConfigError if the table has no order of keys, or if MySQL does not answer a question about the keys.

@@ -59,4 +59,4 @@ def test_a_question_about_ranges_that_fails_is_an_error(
     connection: Any = None
 
     with pytest.raises(ConfigError, match=r"d\.t cannot be read in several partitions: the server ran out of time"):
-        table_frames._ranges(connection, from_properties(NEEDED).settings, TableId("d", "t"), 3)
+        table_frames.ranges_of(connection, from_properties(NEEDED).settings, TableId("d", "t"), 3)

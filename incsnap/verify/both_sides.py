@@ -1,0 +1,183 @@
+"""The sides of `settle` on real servers: rows by key, the topics' newer records, and the keys that change meanwhile."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.config.settings import Settings
+from incsnap.errors import IncsnapError
+from incsnap.events import StreamPosition, server_of
+from incsnap.kafka.announcement_log import AnnouncementLog
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.refusals import ClientError
+from incsnap.mysql import watermarks
+from incsnap.planner.kafka_state import recorded_batches
+from incsnap.snapshot.delivered_place import delivered_place
+from incsnap.verify.changed_keys import ChangedKeys, place_in_log
+from incsnap.verify.proof import Events, LastRecord, Low, Reached, RowPlace, TopicKey
+from incsnap.verify.table_side import VerifiedTable, read_by_keys
+from incsnap.verify.topic_side import parts_between, read_parts, topic_ends
+from incsnap.verify.whole_tables import History, PartitionFacts, note_places, note_records
+
+#: A place behind all others.
+_EVERYTHING = RowPlace(1 << 62, 0)
+_REQUEST_SECONDS = 10.0
+
+
+class LiveSides:
+    """The sides of `tables`, by topic. `ends`, `histories` and `facts` are those of the whole tables' topics."""
+
+    def __init__(
+        self,
+        connection: Connection[Any],
+        settings: Settings,
+        client: ClientSettings,
+        tables: Mapping[str, VerifiedTable],
+    ) -> None:
+        self._connection, self._settings, self._client, self._tables = connection, settings, client, tables
+        self._changed = ChangedKeys(connection, settings, {table.shape.id: table for table in tables.values()})
+        self._counts = {table.topic: table.partitions for table in tables.values()}
+        self._server = watermarks.server_uuid(connection)
+        self._executed: Low | None = None
+        self._end = ("", 0)
+        self._job = JobEvidence(client, settings.topic_prefix)
+        self._rows: dict[TopicKey, bytes] = {}
+        self._homes: dict[TopicKey, int] = {}
+        self.ends: dict[tuple[str, int], int] = {}
+        self.histories: dict[TopicKey, History] = {}
+        self.facts: dict[tuple[str, int], PartitionFacts] = {}
+
+    def low(self) -> Low:
+        executed = watermarks.executed(self._connection)
+        self._executed = Low(executed, place_in_log(*watermarks.high_watermark(self._connection)))
+        return self._executed
+
+    def select(self, keys: Collection[TopicKey]) -> Mapping[TopicKey, bytes]:
+        self._rows = {}
+        for topic, table in self._tables.items():
+            own = [key for key in keys if key[0] == topic]
+            for key, (row, home) in read_by_keys(self._connection, self._settings, table, own).items():
+                self._rows[key], self._homes[key] = row, home
+        return self._rows
+
+    def topic(self, keys: Collection[TopicKey]) -> TopicNow:
+        delivered = self._delivered()
+        ends = topic_ends(self._client, self._counts)
+        forms = {topic: table.form for topic, table in self._tables.items()}
+        for key in keys:
+            self.histories.setdefault(key, History())
+        for records in read_parts(self._client, parts_between(self.ends, ends), forms):
+            note_records(records, self.histories, only=True)
+            note_places(records, self.facts)
+        self.ends = ends
+        return TopicNow(self, self._rows, self._homes, delivered)
+
+    def high(self) -> RowPlace:
+        self._end = watermarks.high_watermark(self._connection)
+        return place_in_log(*self._end)
+
+    def events(self, low: Low, since: RowPlace, high: RowPlace, keys: Collection[TopicKey] | None) -> Events:
+        return self._changed.events(low, since, self._end, keys)
+
+    def same_values(self, key: TopicKey, left: bytes, right: bytes) -> bool:
+        """Return True if two rows of `key` have the same values, whatever their spelling."""
+        return not differing_columns(self._tables[key[0]], left, right)
+
+    def _delivered(self) -> RowPlace | None:
+        """Return how far a job of ours has delivered in all partitions; None without one."""
+        assert self._executed is not None
+        stream = self._job.delivered()
+        if stream is None or server_of(stream.server_uuid) not in ("", self._server) or not stream.file:
+            return None
+        if self._executed.executed <= stream.delivered:
+            return _EVERYTHING
+        return place_in_log(stream.file, stream.pos)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicNow:
+    """The topics as a round has read them."""
+
+    sides: LiveSides
+    rows: Mapping[TopicKey, bytes]
+    homes: Mapping[TopicKey, int]
+    delivered: RowPlace | None
+
+    def record(self, key: TopicKey) -> LastRecord | None:
+        """Return the last record of the key. Its row is the table's if only the spelling of values differs."""
+        history = self.sides.histories.get(key)
+        record = None if history is None else history.record
+        if record is None:
+            return None
+        record = replace(record, followed=self.sides.ends[key[0], record.partition] > record.offset + 1)
+        row = self.rows.get(key)
+        if row is not None and record.row is not None and row != record.row:
+            record = replace(record, row=row if self.sides.same_values(key, row, record.row) else record.row)
+        return record
+
+    def reached(self, key: TopicKey) -> Reached:
+        """Return how far the partition of the key came."""
+        record = self.record(key)
+        partition = self.homes.get(key) if record is None else record.partition
+        own = self.sides.facts.get((key[0], -1 if partition is None else partition), PartitionFacts())
+        strong = [place for place in (own.last, self.delivered) if place is not None]
+        weak = [place for each in self.sides.facts.values() for place in (each.last, each.snapshot) if place]
+        return Reached(max(strong, default=None), max(weak, default=None))
+
+
+class JobEvidence:
+    """The evidence of the control topic about an incsnap job of the prefix."""
+
+    def __init__(self, client: ClientSettings, prefix: str) -> None:
+        self._client, self._prefix = client, prefix
+        self._log = AnnouncementLog(client, prefix)
+
+    def delivered(self) -> StreamPosition | None:
+        """Return the position up to which all partitions have everything; None without a job."""
+        try:
+            owner = self._log.owner(_REQUEST_SECONDS)
+            if owner is None or not owner.facts.job:
+                return None
+            records = recorded_batches(self._client, self._prefix, owner.facts.job, owner.buckets)
+            batches = [record.batch for record in records.values()]
+            place_of_batch = next((each.place for each in records.values() if each.batch == min(batches)), None)
+            whole = place_of_batch if len(records) == owner.buckets else None
+            place = whole or owner.facts.place
+            return None if place is None else delivered_place(place).end.stream
+        except (ClientError, IncsnapError):
+            return None
+
+
+def differing_columns(table: VerifiedTable, left: bytes, right: bytes) -> list[str]:
+    """Return the names of the fields in which two rows differ.
+
+    JSON documents are compared by their content and FLOATs as 32-bit numbers: Debezium's SELECT spells both otherwise
+    than its binlog reader.
+    """
+    one, other = json.loads(left), json.loads(right)
+    types = {column.name: column.type for column in table.shape.columns}
+    return [
+        name
+        for name in {**one, **other}
+        if name not in one or name not in other or not _is_same(types.get(name, ""), one[name], other[name])
+    ]
+
+
+def _is_same(kind: str, left: Any, right: Any) -> bool:
+    if left == right and type(left) is type(right):
+        return True
+    if kind == "json" and isinstance(left, str) and isinstance(right, str):
+        try:
+            return bool(json.loads(left) == json.loads(right))
+        except ValueError:
+            return False
+    numbers = isinstance(left, int | float) and isinstance(right, int | float)
+    if kind == "float" and numbers:
+        return struct.pack("<f", left) == struct.pack("<f", right)
+    return kind == "double" and numbers and left == right

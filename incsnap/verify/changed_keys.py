@@ -1,0 +1,141 @@
+"""The keys that changed in a stretch of the binlog, read by a replication connection of verify's own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from pymysql.connections import Connection
+
+from incsnap.binlog.log_files import before_file, log_files
+from incsnap.binlog.protocol.dump_connection import connect_beside
+from incsnap.binlog.slices import Slice
+from incsnap.binlog.table_rows import Charsets
+from incsnap.binlog.tail import Tail
+from incsnap.config.settings import FrameSettings, Settings
+from incsnap.errors import BinlogError, IncsnapError
+from incsnap.events import StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.mysql.catalog import charsets
+from incsnap.mysql.session import dial
+from incsnap.snapshot.offset import TopicLayout
+from incsnap.tables import TableId
+from incsnap.tasks.blocks import Run, by_run
+from incsnap.tasks.slice_records import change_blocks
+from incsnap.verify.proof import Events, Low, RowPlace, TopicKey
+from incsnap.verify.record_reading import read_keys
+from incsnap.verify.table_side import VerifiedTable
+
+#: Bytes of binlog that are decoded at once.
+_BATCH_BYTES = 16 << 20
+#: Seconds without progress after which the server counts as lost.
+_SILENCE_SECONDS = 60.0
+
+
+class TableChanged(IncsnapError):
+    """An error: a statement changed a table while it was compared."""
+
+    hint = "Run the command again when no statement changes the table."
+
+
+def place_in_log(file: str, pos: int, row: int = 0) -> RowPlace:
+    """Return the place. Raise ValueError if the name of the file does not end with a number."""
+    return RowPlace(int(file.rpartition(".")[2]), pos, row)
+
+
+class ChangedKeys:
+    """A reader of the binlog for the keys of `tables`."""
+
+    def __init__(
+        self, connection: Connection[Any], settings: Settings, tables: Mapping[TableId, VerifiedTable]
+    ) -> None:
+        self._connection, self._tables = connection, tables
+        # Marks name the event of each record, whatever the form of the values.
+        self._settings = settings.model_copy(update={"frame": FrameSettings()})
+        self._charsets: Charsets = tuple(sorted(charsets(connection).items()))
+        self._layout = TopicLayout(1, {table.topic: table.partitions for table in tables.values()})
+        self._topics = {table.topic: table for table in tables.values()}
+
+    def events(self, low: Low, since: RowPlace, high: tuple[str, int], keys: Collection[TopicKey] | None) -> Events:
+        """Return the changes up to `high`: all that are not of `low`, and those of `low` from `since` on.
+
+        `keys`: the keys that matter; None: all. The result begins later than `since` if the binlog does. Raise
+        TableChanged if a statement that is not of `low` changed one of the tables. Raise BinlogError if the server
+        sends nothing.
+        """
+        begin, since = low.executed, min(since, low.end)
+        if since < low.end:
+            begin, since = self._before(since, low)
+        last: dict[TopicKey, RowPlace] = {}
+        changed: set[TopicKey] = set()
+        chosen = None if keys is None else set(keys)
+        start = StreamPosition(begin, "", 0)
+        beside = partial(connect_beside, partial(dial, self._settings.mysql))
+        with closing(
+            Tail(beside, self._settings.mysql.server_id, start, self._tables.__contains__, None, 4 * _BATCH_BYTES)
+        ) as tail:
+            deadline = time.monotonic() + _SILENCE_SECONDS
+            while not start.reached(*high):
+                step = tail.advance(start, _BATCH_BYTES, until=high, wait_seconds=1.0)
+                if step.end != start:
+                    deadline = time.monotonic() + _SILENCE_SECONDS
+                elif time.monotonic() > deadline:
+                    raise BinlogError(f"the server does not send the binlog up to {high[0]}:{high[1]}", "Try again.")
+                for change in step.changes:
+                    gtid = change.origin.gtid if change.origin else ""
+                    if any(map(change.touches, self._tables)) and not _is_in(gtid, low.executed):
+                        raise TableChanged(f"a statement changed a table meanwhile: {change.sql[:200]}")
+                for slice_ in tail.slices(start, step.end, 1):
+                    self._note(slice_, low, chosen, last, changed)
+                tail.forget(step.end)
+                start = step.end
+        return Events(since, last, changed)
+
+    def _before(self, since: RowPlace, low: Low) -> tuple[GtidSet, RowPlace]:
+        """Return the transactions before the file of `since`, and the place from which on all events are read."""
+        with self._connection.cursor() as cursor:
+            for file, _ in log_files(cursor):
+                begin = place_in_log(file, 0)
+                if begin.file >= since.file:
+                    before = before_file(cursor, file)
+                    return before - (before - low.executed), max(since, begin)
+        return low.executed, low.end
+
+    def _note(
+        self,
+        slice_: Slice,
+        low: Low,
+        chosen: Collection[TopicKey] | None,
+        last: dict[TopicKey, RowPlace],
+        changed: set[TopicKey],
+    ) -> None:
+        slice_ = slice_.with_definitions(tuple(table.shape for table in self._tables.values()))
+        files = slice_.transactions.files
+        owners = slice_.transaction_of(np.arange(len(slice_)))
+        of_event = slice_.transactions.records["file"][np.maximum(owners, 0)].tolist()
+        positions = slice_.positions.tolist()
+        known = {gtid: _is_in(gtid, low.executed) for gtid in slice_.transactions.gtids()}
+        for _, topic, table_runs, records in change_blocks(slice_, self._charsets, self._layout, self._settings, 0):
+            runs = table_runs if isinstance(table_runs, tuple) else (Run(topic, "", len(records)),)
+            for run, part in by_run(records, runs):
+                name, table = run.topic, self._topics[run.topic]
+                keys = read_keys(part.column("key"), table.form).to_pylist()
+                marks = part.column("marks")
+                columns = [pc.struct_field(marks, field).to_pylist() for field in ("event", "row", "gtid")]
+                for key, event, row, gtid in zip(keys, *columns, strict=True):
+                    named = (name, key)
+                    if event is None or (chosen is not None and named not in chosen):
+                        continue
+                    place = place_in_log(files[of_event[event]], positions[event], row)
+                    last[named] = max(last.get(named, place), place)
+                    if not known[gtid]:
+                        changed.add(named)
+
+
+def _is_in(gtid: str, executed: GtidSet) -> bool:
+    return bool(gtid) and GtidSet.parse(gtid) <= executed

@@ -1,0 +1,153 @@
+"""The reading of records: a row, a deletion or a tombstone, and the place of its event, as columns.
+
+Rows stay the bytes that stand in the record. Nothing is parsed, so a column costs one pass of RE2 over the values. The
+records of the table side go through the same functions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from incsnap.columns.arrow import BytesArray, RecordBatch
+from incsnap.connect.json_text import literal
+from incsnap.envelope.record_encoder import READ, Operation
+from incsnap.envelope.table_format import TableFormat
+from incsnap.errors import ConfigError
+from incsnap.transforms.record_spec import ValueShape
+
+#: The values of the column `state`.
+ROW, DELETION, TOMBSTONE, UNREADABLE = range(4)
+#: The columns that `read_values` makes. `file`, `pos`, `row_number`: place of the event; null without one.
+VALUES = pa.schema(
+    [
+        ("state", pa.int8()),
+        ("row", pa.binary()),
+        ("is_snapshot", pa.bool_()),
+        ("file", pa.string()),
+        ("pos", pa.int64()),
+        ("row_number", pa.int64()),
+    ]
+)
+
+_TEXT = r'"(?:[^"\\]|\\.)*"'
+_FLAT = rf'\{{(?:[^{{}}"]|{_TEXT})*\}}'
+#: A JSON object that contains objects, such as a geometry, but none in these.
+_OBJECT = rf'\{{(?:[^{{}}"]|{_TEXT}|{_FLAT})*\}}'
+_SIMPLE = rf"(?:{_TEXT}|[^\",{{}}]+)"
+_DELETED = {"__deleted": '"true"'}
+_PAYLOAD = r'^\{"schema":.*?,"payload":'
+_ENVELOPE = (
+    rf'\{{"before":(?:null|{_OBJECT}),"after":(?P<after>null|{_OBJECT}),"source":(?P<source>{_OBJECT}),'
+    r'.*?"op":"(?P<op>[a-z])"'
+)
+_SOURCE = (
+    r'"snapshot":(?:null|"?(?P<snapshot>[a-z_]+)"?),.*?'
+    r'"file":"(?P<file>[^"]*)","pos":(?P<pos>[0-9]+),"row":(?P<row>[0-9]+)'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordForm:
+    """The form of a topic's records, as far as their reading depends on it."""
+
+    envelope: bool  #: False: unwrapped rows
+    key_schemas: bool  #: keys contain their schema
+    schemas: bool  #: values contain their schema
+    added: tuple[str, ...] = ()  #: names of the members behind the columns of an unwrapped row
+
+    @classmethod
+    def of(cls, format_: TableFormat) -> RecordForm:
+        """Return the form of a table's records. Raise ConfigError for a form that verify cannot read."""
+        table, choice = format_.view.shape.id, format_.envelope
+        for where, kind in (("keys", choice.key.kind), ("values", choice.value.kind)):
+            if kind != "json":
+                raise ConfigError(f"{table}: verify cannot read {where} in the format {kind} yet", _NOT_YET)
+        encoders = [format_.encoders.get(kind) for kind in (READ, *(Operation(op) for op in "cu"))]
+        first = encoders[0]
+        if first is None or any(each is None for each in encoders) or not format_.uniform:
+            raise ConfigError(f"{table}: transforms drop or move records of this table", _REFUSED)
+        specs = [each.spec for each in encoders if each is not None]
+        if any(each.kept is not None or each.topics is not None or each.event is not None for each in encoders if each):
+            raise ConfigError(f"{table}: the values of its rows decide which records are sent, and where", _REFUSED)
+        if any(spec.edits or spec.key_edits or spec.zones for spec in specs):
+            raise ConfigError(f"{table}: transforms edit its records", _REFUSED)
+        if {spec.value for spec in specs} not in ({ValueShape.ENVELOPE}, {ValueShape.ROW}):
+            raise ConfigError(f"{table}: transforms leave neither envelopes nor rows", _REFUSED)
+        added = tuple(each.name for each in first.spec.fields) if first.spec.value is ValueShape.ROW else ()
+        return cls(first.spec.value is ValueShape.ENVELOPE, choice.key.schemas, choice.value.schemas, added)
+
+    @property
+    def has_places(self) -> bool:
+        """Whether records name the place of their event."""
+        return self.envelope
+
+
+_NOT_YET = "Leave the table out with --table. JSON, with and without schemas, is what verify reads."
+_REFUSED = "Leave the table out with --table: verify cannot repeat these transforms."
+
+
+def read_keys(keys: BytesArray, form: RecordForm) -> BytesArray:
+    """Return the keys without their schemas."""
+    return _without_schema(keys) if form.key_schemas else keys
+
+
+def read_values(values: BytesArray, form: RecordForm) -> RecordBatch:
+    """Return the columns of VALUES for the values of records; null is a tombstone."""
+    payload = _without_schema(values) if form.schemas else values
+    absent = values.is_null()
+    return _envelopes(payload, absent) if form.envelope else _rows(payload, absent, form)
+
+
+def _without_schema(values: BytesArray) -> BytesArray:
+    bare = pc.replace_substring_regex(values, _PAYLOAD, "", max_replacements=1)
+    stripped = pc.binary_slice(bare, 0, -1)
+    return pc.if_else(pc.equal(bare, values), values, stripped)
+
+
+def _envelopes(payload: BytesArray, absent: BytesArray) -> RecordBatch:
+    parts = pc.extract_regex(payload, "^" + _ENVELOPE)
+    after, op = pc.struct_field(parts, "after"), pc.struct_field(parts, "op")
+    matched = pc.and_(parts.is_valid(), pc.is_in(op, pa.array([b"c", b"u", b"r", b"d"])).fill_null(False))
+    source = pc.extract_regex(pc.struct_field(parts, "source"), _SOURCE)
+    is_row = pc.and_(matched, pc.not_equal(op, b"d")).fill_null(False)
+    state = pc.if_else(absent, TOMBSTONE, pc.if_else(is_row, ROW, pc.if_else(matched, DELETION, UNREADABLE)))
+    return pa.RecordBatch.from_arrays(
+        [
+            state.cast(pa.int8()),
+            pc.if_else(is_row, after, None),
+            pc.equal(op, b"r").fill_null(False),
+            pc.struct_field(source, "file").cast(pa.string()),
+            pc.struct_field(source, "pos").cast(pa.string()).cast(pa.int64()),
+            pc.struct_field(source, "row").cast(pa.string()).cast(pa.int64()),
+        ],
+        schema=VALUES,
+    )
+
+
+def _rows(payload: BytesArray, absent: BytesArray, form: RecordForm) -> RecordBatch:
+    # The added members stand behind the columns, in their order, and have simple values.
+    behind = "".join(rf",?{literal(name)}:{_SIMPLE}" for name in form.added) + r"\}$"
+    rows = pc.replace_substring_regex(payload, behind, "}") if form.added else payload
+    deletes = "".join(rf",?{literal(name)}:{_DELETED.get(name, _SIMPLE)}" for name in form.added) + r"\}$"
+    if "__deleted" in form.added:
+        deleted = pc.match_substring_regex(payload, deletes).fill_null(False)
+    else:
+        deleted = pa.array([False] * len(payload))
+    is_object = pc.starts_with(payload, "{").fill_null(False)
+    is_row = pc.and_(is_object, pc.invert(deleted))
+    state = pc.if_else(absent, TOMBSTONE, pc.if_else(is_row, ROW, pc.if_else(is_object, DELETION, UNREADABLE)))
+    n = len(payload)
+    return pa.RecordBatch.from_arrays(
+        [
+            state.cast(pa.int8()),
+            pc.if_else(is_row, rows, None),
+            pa.array([False] * n),
+            pa.nulls(n, pa.string()),
+            pa.nulls(n, pa.int64()),
+            pa.nulls(n, pa.int64()),
+        ],
+        schema=VALUES,
+    )

@@ -1,0 +1,120 @@
+"""The answers of `incsnap verify` for tables: counts, keys that differ, and the words for a person."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from incsnap.verify.kinds import DIFFERENCES, KINDS, OF_HISTORY, UNVERIFIABLE
+
+EQUAL, DIFFERENT, NO_ANSWER = 0, 1, 2  #: exit codes
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key that differs, or about which nothing is proved."""
+
+    key: bytes  #: the record's key, without a schema
+    kind: str
+    columns: tuple[str, ...] = ()  #: fields with other values, for `wrong` and `stale`
+    note: str = ""  #: the evidence, or why nothing is proved
+
+    def line(self) -> str:
+        """Return the difference as a line of JSON."""
+        shown = {"key": json.loads(self.key), "kind": self.kind, "columns": list(self.columns), "note": self.note}
+        return json.dumps({name: value for name, value in shown.items() if value}, ensure_ascii=False)
+
+
+@dataclass(slots=True)
+class TableReport:
+    """The answer for one table."""
+
+    table: str
+    topic: str
+    rows: int = 0  #: rows that were compared
+    gtid_set: str = ""  #: the transactions that the comparison has seen; a key that changed later was read again
+    refused: str = ""  #: why the table was not compared; "" if it was
+    differences: list[Difference] = field(default_factory=list)
+    sent_twice: int = 0
+    back_in_time: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return the number of keys or records of each kind."""
+        counts = Counter(each.kind for each in self.differences)
+        return {kind: counts[kind] for kind in KINDS} | {
+            "sent_twice": self.sent_twice,
+            "back_in_time": self.back_in_time,
+        }
+
+    @property
+    def differs(self) -> bool:
+        """Whether a difference was proved."""
+        return any(self.counts[kind] for kind in DIFFERENCES)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every key was compared and none differs."""
+        return not (self.refused or self.differs or self.counts[UNVERIFIABLE])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        shown: dict[str, Any] = {"table": self.table, "gtid_set": self.gtid_set, "equal": self.is_equal, **self.counts}
+        return {**shown, "refused": self.refused} if self.refused else shown
+
+    def lines(self) -> list[str]:
+        """Return the answer for a person."""
+        if self.refused:
+            return [f"{self.table}: no answer. {self.refused}"]
+        if self.is_equal:
+            lines = [f"{self.table}: equal. {self.rows:,} rows are in {self.topic} as the table has them."]
+        else:
+            counted = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items() if count)
+            lines = [f"{self.table}: {counted}, of {self.rows:,} rows."]
+        shown = [f"{self.counts[kind]:,} {kind}" for kind in OF_HISTORY if self.counts[kind]]
+        if shown and self.is_equal:
+            lines.append(f"  In the topic: {', '.join(shown)}. The last record of each key is right.")
+        for each in self.differences[:5]:
+            columns = f" in {', '.join(each.columns)}" if each.columns else ""
+            note = f" ({each.note})" if each.note else ""
+            lines.append(f"  {each.kind}{columns}: {each.key.decode(errors='replace')}{note}")
+        if len(self.differences) > 5:
+            lines.append(f"  and {len(self.differences) - 5:,} more")
+        return lines
+
+
+def exit_code(reports: Sequence[TableReport], *, strict: bool, allow_unverifiable: bool) -> int:
+    """Return the exit code: 0 all equal, 1 differences, 2 no answer about a table or a key.
+
+    `strict`: what is wrong with the history alone counts too. `allow_unverifiable`: keys about which nothing is proved
+    do not count.
+    """
+    if any(each.differs or (strict and (each.sent_twice or each.back_in_time)) for each in reports):
+        return DIFFERENT
+    if any(each.refused or (each.counts[UNVERIFIABLE] and not allow_unverifiable) for each in reports):
+        return NO_ANSWER
+    return EQUAL
+
+
+def next_command(reports: Sequence[TableReport], file: str, code: int) -> str:
+    """Return the line that says what to type next; "" if nothing is left to do."""
+    differing = [each.table for each in reports if each.differs]
+    if differing:
+        tables = " ".join(f"--table {table}" for table in differing)
+        return f"Next: incsnap signal {file} execute-snapshot {tables}   (sends these tables again; no deletions)"
+    if code == NO_ANSWER:
+        tables = " ".join(f"--table {each.table}" for each in reports if not each.is_equal and not each.refused)
+        return f"Next: incsnap verify {file} {tables}".rstrip() + "   (once the topics have caught up)"
+    return ""
+
+
+def write_differences(reports: Sequence[TableReport], folder: Path) -> None:
+    """Write the keys of each table that differs into `<folder>/<table>.jsonl`, one JSON object a line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in reports:
+        with (folder / f"{each.table}.jsonl").open("w") as file:
+            file.writelines(f"{difference.line()}\n" for difference in each.differences)

@@ -1,0 +1,131 @@
+"""The table side: rows that SELECTs read, encoded like a snapshot's rows and read like the topic's records."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pymysql.connections import Connection
+
+from incsnap.columns.arrow import Columns, RecordBatch
+from incsnap.config.settings import Settings
+from incsnap.envelope.snapshot_records import snapshot_records
+from incsnap.envelope.sources import SourceConstants
+from incsnap.envelope.table_format import TableFormat
+from incsnap.envelope.table_view import ViewField
+from incsnap.mysql.chunk_reader import stream_rows
+from incsnap.mysql.session import connect, query
+from incsnap.snapshot.keys import key_literal
+from incsnap.spark.table_frames import RangePart, range_tail
+from incsnap.tables import TEXTS, TableShape, quote
+from incsnap.tasks.formats import format_of
+from incsnap.verify.proof import TopicKey
+from incsnap.verify.record_reading import RecordForm, read_keys, read_values
+
+#: The columns of the table side.
+TABLE_ROWS = pa.schema(
+    [("topic", pa.string()), ("key", pa.binary()), ("table_partition", pa.int32()), ("row", pa.binary())]
+)
+#: Seconds that the server waits for a task that takes no rows.
+_PATIENCE_SECONDS = 3600
+#: Keys of one SELECT.
+_KEYS_TOGETHER = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedTable:
+    """A table and its topic."""
+
+    shape: TableShape
+    topic: str
+    partitions: int  #: how many the topic has
+    form: RecordForm
+
+
+def encoded(format_: TableFormat, table: VerifiedTable, columns: Columns) -> RecordBatch:
+    """Return the columns of TABLE_ROWS for rows that a SELECT has read."""
+    now_us = time.time_ns() // 1000
+    source = SourceConstants("", 0, now_us)
+    made = snapshot_records(format_, columns, source, {table.topic: table.partitions}, 1, now_us=now_us)
+    if not made:
+        return pa.RecordBatch.from_pylist([], TABLE_ROWS)
+    records = made[0]
+    keys, values = records.column("key"), read_values(records.column("value"), table.form)
+    topics = pa.repeat(pa.scalar(table.topic), len(records))
+    arrays = [topics, read_keys(keys, table.form), records.column("partition"), values.column("row")]
+    return pa.RecordBatch.from_arrays(arrays, schema=TABLE_ROWS)
+
+
+def read_range(settings: Settings, table: VerifiedTable, part: RangePart) -> Iterator[RecordBatch]:
+    """Yield the rows of a range of the key, with the columns of TABLE_ROWS."""
+    format_ = format_of(settings, table.shape)
+    with closing(connect(settings.mysql, read_timeout=float(_PATIENCE_SECONDS))) as connection:
+        query(connection, f"SET SESSION net_write_timeout = {_PATIENCE_SECONDS}")
+        yield from _encoded_rows(connection, format_, table, range_tail(table.shape, part))
+
+
+def read_by_keys(
+    connection: Connection[Any], settings: Settings, table: VerifiedTable, keys: Collection[TopicKey]
+) -> dict[TopicKey, tuple[bytes, int]]:
+    """Return the row of each of `keys`, and the partition of its key. A key without a row is left out.
+
+    A row counts only if its record key has the same bytes: a case-insensitive index finds other rows too.
+    """
+    format_ = format_of(settings, table.shape)
+    rows: dict[TopicKey, tuple[bytes, int]] = {}
+    listed = list(keys)
+    for begin in range(0, len(listed), _KEYS_TOGETHER):
+        part = listed[begin : begin + _KEYS_TOGETHER]
+        where = _where(format_.view.key, [key for _, key in part])
+        tail = f"FROM {table.shape.id.sql}" + (f" WHERE {where}" if where else "")
+        chosen = pa.array([key for _, key in part], pa.binary())
+        for batch in _encoded_rows(connection, format_, table, tail):
+            own = batch.filter(pc.is_in(batch.column("key"), chosen))
+            columns = (own.column(name).to_pylist() for name in ("key", "row", "table_partition"))
+            rows |= {(table.topic, key): (row, home) for key, row, home in zip(*columns, strict=True)}
+    return rows
+
+
+def _encoded_rows(
+    connection: Connection[Any], format_: TableFormat, table: VerifiedTable, tail: str
+) -> Iterator[RecordBatch]:
+    for columns in stream_rows(connection, table.shape, tail, format_.view.needed):
+        yield encoded(format_, table, columns)
+
+
+def _where(fields: Sequence[ViewField], keys: Sequence[bytes]) -> str:
+    """Return the SQL condition for rows of these keys; "" if their form cannot be turned back into SQL."""
+    try:
+        rows = [_literals(fields, json.loads(key)) for key in keys]
+    except (KeyError, TypeError, ValueError):
+        return ""
+    names = ", ".join(quote(field.column.name) for field in fields)
+    values = ", ".join(f"({', '.join(row)})" for row in rows)
+    return f"({names}) IN ({values})"
+
+
+def _literals(fields: Sequence[ViewField], key: Mapping[str, Any]) -> list[str]:
+    return [_literal(field, key[field.name]) for field in fields]
+
+
+def _literal(field: ViewField, value: object) -> str:
+    """Return the SQL literal of a value of a record's key. Raise ValueError for a form that is not known here."""
+    column = field.column
+    if isinstance(value, bool) or value is None:
+        raise ValueError(f"{value} has no literal")
+    if isinstance(value, int) and column.type in ("tinyint", "smallint", "mediumint", "int", "bigint", "year"):
+        return key_literal(column, str(value))
+    if isinstance(value, str) and (column.type in TEXTS or column.type in ("enum", "set")):
+        return f"_utf8mb4 x'{value.encode().hex()}'"
+    if isinstance(value, str) and column.type in ("binary", "varbinary"):
+        return f"x'{base64.b64decode(value, validate=True).hex()}'"
+    if isinstance(value, int) and column.type == "date":
+        return f"DATE_ADD('1970-01-01', INTERVAL {value} DAY)"
+    raise ValueError(f"no literal is known for {column.type}")

@@ -1,0 +1,280 @@
+"""The course of `incsnap verify`: whole tables first, then the keys that differ or changed, then the names of what is
+wrong."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin._config import ConfigResource
+from pymysql.connections import Connection
+from pyspark.sql import SparkSession
+
+from incsnap.config.settings import Settings
+from incsnap.config.topics import topics_of
+from incsnap.errors import ConfigError, IncsnapError
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topics import admin_client, partition_counts
+from incsnap.mysql import catalog
+from incsnap.mysql.column_defaults import defaults_of
+from incsnap.mysql.session import connect, query
+from incsnap.spark.table_frames import RangePart, ranges_of
+from incsnap.tables import TableId, TableShape
+from incsnap.tasks.formats import format_of
+from incsnap.verify.both_sides import LiveSides, differing_columns
+from incsnap.verify.changed_keys import TableChanged
+from incsnap.verify.kinds import MISSING, STALE, UNVERIFIABLE, WRONG, kind_of
+from incsnap.verify.proof import Events, TopicKey, Verdict, observe
+from incsnap.verify.record_reading import RecordForm
+from incsnap.verify.report import Difference, TableReport
+from incsnap.verify.rounds import Limits, Outcome, settle
+from incsnap.verify.table_side import VerifiedTable
+from incsnap.verify.topic_side import parts_between, topic_ends
+from incsnap.verify.whole_tables import TopicCounts, WholeTables
+
+log = logging.getLogger(__name__)
+
+#: Rows of one SELECT.
+_RANGE_ROWS = 200_000
+#: How often a table is begun again because a statement changed it meanwhile.
+_ATTEMPTS = 3
+#: Most keys that are read again one by one.
+_MOST_KEYS = 500_000
+_REQUEST_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The choice of what is compared, and how long the topics are waited for."""
+
+    tables: tuple[str, ...] = ()  #: names; empty: all captured tables
+    sample: int = 1  #: one key in so many
+    limits: Limits = field(default_factory=Limits)
+
+
+class _RefusedError(Exception):
+    """An error: a table cannot be compared."""
+
+
+def verify_tables(spark: SparkSession, settings: Settings, choice: Choice) -> list[TableReport]:
+    """Compare the captured tables with their topics, and return the answer for each.
+
+    Raise ConfigError if a named table is not captured or does not exist, and ServerUnreachable.
+    """
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    with closing(connect(settings.mysql)) as connection:
+        captured = catalog.tables(connection, settings.tables)
+        named = {str(table) for table in captured}
+        if unknown := [name for name in choice.tables if name not in named]:
+            raise ConfigError(f"not a captured table: {', '.join(unknown)}", "Name tables as database.table.")
+        reports, tables = [], dict[str, VerifiedTable]()
+        owners = _owners(settings, captured)
+        counts = partition_counts(admin_client(client), owners)
+        for table, shape in _shapes(connection, settings, captured).items():
+            if choice.tables and str(table) not in choice.tables:
+                continue
+            report = TableReport(str(table), "")
+            reports.append(report)
+            try:
+                verified = _verified(settings, shape, owners, counts)
+            except (_RefusedError, IncsnapError) as error:
+                report.refused = str(error)
+                continue
+            report.topic = verified.topic
+            tables[verified.topic] = verified
+        by_topic = {report.topic: report for report in reports if report.topic}
+        if tables:
+            _compare(spark, settings, client, connection, tables, by_topic, choice)
+    return reports
+
+
+def _owners(settings: Settings, captured: Sequence[TableId]) -> dict[str, list[TableId]]:
+    """Return the tables of each topic."""
+    owners: dict[str, list[TableId]] = {}
+    for table in captured:
+        for topic in topics_of(settings, table):
+            owners.setdefault(topic, []).append(table)
+    return owners
+
+
+def _shapes(connection: Connection[Any], settings: Settings, captured: Sequence[TableId]) -> dict[TableId, TableShape]:
+    shapes = catalog.shapes_of(connection, captured)
+    if settings.asks_for_columns:
+        defaults = defaults_of(connection, list(shapes), definitions=settings.columns.needs_definitions)
+        shapes = {table: shape.with_defaults(defaults[table]) for table, shape in shapes.items()}
+    return shapes
+
+
+def _verified(
+    settings: Settings, shape: TableShape, owners: Mapping[str, Sequence[TableId]], counts: Mapping[str, int]
+) -> VerifiedTable:
+    """Return how a table is compared. Raise _RefusedError if that cannot be done, and errors of its format."""
+    format_ = format_of(settings, shape)
+    form = RecordForm.of(format_)
+    if not format_.view.key or not format_.view.identity:
+        raise _RefusedError("It has no primary key, so its records have no keys.")
+    if not format_.view.key_is_identity:
+        raise _RefusedError("message.key.columns gives its records other keys than its primary key.")
+    if settings.skipped_operations - {"t"}:
+        raise _RefusedError("skipped.operations leaves changes out of its topic.")
+    others = [table for table in owners.get(format_.topic, ()) if table != shape.id]
+    if others:
+        raise _RefusedError(f"{others[0]} goes to the same topic, and keys do not tell the table.")
+    if format_.topic not in counts:
+        raise _RefusedError(f"Topic {format_.topic} does not exist.")
+    return VerifiedTable(shape, format_.topic, counts[format_.topic], form)
+
+
+def _compare(
+    spark: SparkSession,
+    settings: Settings,
+    client: ClientSettings,
+    connection: Connection[Any],
+    tables: Mapping[str, VerifiedTable],
+    reports: Mapping[str, TableReport],
+    choice: Choice,
+) -> None:
+    """Compare `tables`, by topic, and fill in their reports."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        with closing(WholeTables(spark, settings, list(tables.values()))) as whole:
+            course = _Course(settings, client, connection, tables, whole, choice)
+            try:
+                course.run(reports)
+                return
+            except TableChanged as error:
+                log.warning("Attempt %d of %d: %s", attempt, _ATTEMPTS, error.message)
+                again = catalog.shapes_of(connection, [table.shape.id for table in tables.values()])
+                if any(again.get(table.shape.id) != replace_defaults(table.shape) for table in tables.values()):
+                    break
+    for report in reports.values():
+        report.refused = "A statement changed the table while it was compared."
+
+
+def replace_defaults(shape: TableShape) -> TableShape:
+    """Return the shape as the catalogue gives it, without defaults."""
+    return TableShape(shape.id, shape.columns, shape.key)
+
+
+class _Course:
+    """An attempt to compare tables."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        client: ClientSettings,
+        connection: Connection[Any],
+        tables: Mapping[str, VerifiedTable],
+        whole: WholeTables,
+        choice: Choice,
+    ) -> None:
+        self._settings, self._client, self._connection = settings, client, connection
+        self._tables, self._whole, self._choice = tables, whole, choice
+        self._sides = LiveSides(connection, settings, client, tables)
+        self._counts: dict[str, TopicCounts] = {}
+        self._rows: dict[str, int] = {}
+        self._cut: set[tuple[str, int]] = set()
+
+    def run(self, reports: Mapping[str, TableReport]) -> None:
+        """Compare, and fill in the reports. Raise TableChanged if a statement changed a table, and ConfigError if too many
+        keys differ."""
+        seen = observe(self, None)
+        changed = self._sides.events(seen.low, seen.low.end, seen.high, None).changed
+        differing = self._whole.differing(tombstones=self._settings.tombstones_on_delete, sample=self._choice.sample)
+        keys = {*differing, *(self._whole.sampled(changed, self._choice.sample))}
+        log.info("%d keys differ or changed meanwhile; they are read again", len(keys))
+        if len(keys) > _MOST_KEYS:
+            raise ConfigError(
+                f"{len(keys)} keys differ, more than the {_MOST_KEYS} that verify can look at one by one",
+                "Does FILE describe these topics? Compare fewer tables with --table, or a part with --sample.",
+            )
+        self._sides.histories = self._whole.histories(keys)
+        self._sides.facts = self._whole.facts()
+        outcomes = settle(self._sides, keys, self._choice.limits, tombstones=self._settings.tombstones_on_delete)
+        later = self._later_events(outcomes)
+        for topic, report in reports.items():
+            counts = self._counts[topic]
+            report.rows, report.gtid_set = self._rows.get(topic, 0), str(seen.low.executed)
+            report.sent_twice, report.back_in_time = counts.sent_twice, counts.back_in_time
+            if counts.unreadable:
+                report.refused = f"{counts.unreadable:,} records of {topic} do not have the form that FILE describes."
+                continue
+            own = {key: outcome for key, outcome in outcomes.items() if key[0] == topic}
+            report.differences = [each for key, outcome in own.items() if (each := self._named(key, outcome, later))]
+
+    # -- the sides of whole tables, for `observe`
+
+    def low(self) -> Any:
+        return self._sides.low()
+
+    def select(self, keys: None) -> None:
+        ranges = {topic: self._ranges(table) for topic, table in self._tables.items()}
+        self._rows = self._whole.read_tables(ranges)
+
+    def topic(self, keys: None) -> None:
+        counts = {topic: table.partitions for topic, table in self._tables.items()}
+        ends, begins = topic_ends(self._client, counts), topic_ends(self._client, counts, first=True)
+        self._cut = {place for place, begin in begins.items() if begin > 0}
+        self._counts = self._whole.read_topics(self._client, parts_between(begins, ends))
+        self._sides.ends = ends
+
+    def high(self) -> Any:
+        return self._sides.high()
+
+    def _ranges(self, table: VerifiedTable) -> list[RangePart]:
+        ((rows,),) = query(
+            self._connection,
+            "SELECT COALESCE(TABLE_ROWS, 0) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+            (table.shape.id.database, table.shape.id.table),
+        )
+        count = int(rows) // _RANGE_ROWS
+        return ranges_of(self._connection, self._settings, table.shape.id, count) if count > 1 else [RangePart()]
+
+    def _later_events(self, outcomes: Mapping[TopicKey, Outcome]) -> Events | None:
+        """Return the last events of keys whose rows differ, from the places of their records on, if the binlog has
+        them."""
+        places = {
+            key: outcome.record.place
+            for key, outcome in outcomes.items()
+            if outcome.judgement.verdict is Verdict.DIFFERENT and not outcome.unproved
+            if outcome.row is not None and outcome.record is not None
+            if outcome.record.row is not None and outcome.record.place is not None
+        }
+        if not places:
+            return None
+        low = self._sides.low()
+        return self._sides.events(low, min(places.values()), self._sides.high(), places)
+
+    def _named(self, key: TopicKey, outcome: Outcome, later: Events | None) -> Difference | None:
+        """Return the difference that an outcome is, or None if the key is equal."""
+        verdict = outcome.judgement.verdict
+        if outcome.unproved:
+            return Difference(key[1], UNVERIFIABLE, note=outcome.unproved)
+        if verdict is Verdict.EQUAL:
+            return None
+        record, history = outcome.record, self._sides.histories[key]
+        last = None if later is None else later.last.get(key)
+        kind = kind_of(outcome.row, record, history.older, last)
+        if kind == MISSING and record is None and self._cut and not self._is_compacted(key[0]):
+            return Difference(key[1], UNVERIFIABLE, note="the topic no longer has its oldest records")
+        columns: list[str] = []
+        if kind in (STALE, WRONG) and outcome.row and record is not None and record.row:
+            columns = differing_columns(self._tables[key[0]], outcome.row, record.row)
+        note = "it rests on records of other partitions or tables" if outcome.judgement.weak else ""
+        return Difference(key[1], kind, tuple(columns), note)
+
+    def _is_compacted(self, topic: str) -> bool:
+        """Whether Kafka keeps the last record of each key of the topic."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        try:
+            answer = (
+                admin_client(self._client)
+                .describe_configs([resource], request_timeout=_REQUEST_SECONDS)[resource]
+                .result()
+            )
+        except KafkaException:
+            return False
+        return str(answer["cleanup.policy"].value) == "compact"

@@ -1,0 +1,222 @@
+"""The comparison of whole tables with their topics by Spark: it finds the keys whose rows differ.
+
+Both sides become (key, 64-bit hash of the row), and Spark joins them by key. The hash only chooses keys: what is
+reported was compared byte by byte, in a later round (`incsnap.verify.rounds`). The topics are read once, and kept on
+the executors' disks for the histories of keys.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812 (Spark's name)
+
+from incsnap.columns.arrow import RecordBatch
+from incsnap.config.settings import Settings
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.spark.table_frames import RangePart
+from incsnap.verify.changed_keys import place_in_log
+from incsnap.verify.proof import LastRecord, RowPlace, TopicKey
+from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE
+from incsnap.verify.table_side import VerifiedTable, read_range
+from incsnap.verify.topic_side import PartitionPart, read_parts
+
+_TABLE = "topic string, key binary, table_partition int, row binary"
+_RECORDS = (
+    "topic string, key binary, partition int, offset long, time long, state byte, row binary, is_snapshot boolean,"
+    " file string, pos long, row_number long"
+)
+#: Most older rows of a key that are kept, to tell a stale row.
+_OLDER = 50
+
+
+@dataclass(slots=True)
+class PartitionFacts:
+    """The evidence in the records of a partition about how far it came."""
+
+    last: RowPlace | None = None  #: place of the last record of an event
+    snapshot: RowPlace | None = None  #: highest place of a row of a snapshot
+
+
+@dataclass(slots=True)
+class History:
+    """The records of a key."""
+
+    record: LastRecord | None = None  #: the last one
+    older: list[bytes | None] = field(default_factory=list)  #: rows of earlier ones, the oldest first
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCounts:
+    """Counts of a topic's records."""
+
+    unreadable: int = 0  #: records that are neither rows nor deletions
+    sent_twice: int = 0  #: records that repeat an earlier one of their key
+    back_in_time: int = 0  #: records that are older than an earlier one of their key
+
+
+class WholeTables:
+    """The comparison of `tables` by a Spark session. Call `close` at the end."""
+
+    def __init__(self, spark: SparkSession, settings: Settings, tables: Sequence[VerifiedTable]) -> None:
+        self._spark, self._settings, self._tables = spark, settings, {table.topic: table for table in tables}
+        self._rows: DataFrame | None = None
+        self._records: DataFrame | None = None
+
+    def close(self) -> None:
+        """Free what the executors hold."""
+        for held in (self._rows, self._records):
+            if held is not None:
+                held.unpersist()
+
+    def read_tables(self, ranges: Mapping[str, Sequence[RangePart]]) -> dict[str, int]:
+        """Read the tables in ranges of their keys, and return the number of rows by topic."""
+        parts = [(topic, part) for topic, of_topic in ranges.items() for part in of_topic]
+        settings, tables = self._settings.to_json(), self._tables
+
+        def read(numbers: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+            for number in _numbers(numbers):
+                topic, part = parts[number]
+                yield from read_range(Settings.from_json(settings), tables[topic], part)
+
+        rows = self._tasks(len(parts)).mapInArrow(read, _TABLE)
+        self._rows = rows.select("topic", "key", "table_partition", F.xxhash64("row").alias("table_hash")).persist(
+            StorageLevel.DISK_ONLY
+        )
+        return {row["topic"]: row["count"] for row in self._rows.groupBy("topic").count().collect()}
+
+    def read_topics(self, client: ClientSettings, parts: Sequence[PartitionPart]) -> dict[str, TopicCounts]:
+        """Read the parts of the topics, and return counts of each topic's records."""
+        forms = {topic: table.form for topic, table in self._tables.items()}
+        listed = list(parts)
+
+        def read(numbers: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+            for number in _numbers(numbers):
+                yield from read_parts(client, [listed[number]], forms)
+
+        records = self._tasks(len(parts)).mapInArrow(read, _RECORDS)
+        self._records = records.persist(StorageLevel.DISK_ONLY)
+        of_key = Window.partitionBy("topic", "key", "partition").orderBy("offset")
+        same = Window.partitionBy("topic", "key", "partition", "state", "file", "pos", "row_number").orderBy("offset")
+        earlier = F.max("place").over(of_key.rowsBetween(Window.unboundedPreceding, -1))
+        placed = self._records.withColumn("place", _event_place()).where(F.col("place").isNotNull())
+        judged = placed.select(
+            "topic", (F.row_number().over(same) > 1).alias("twice"), (F.col("place") < earlier).alias("back")
+        )
+        history = judged.groupBy("topic").agg(
+            F.sum(F.col("twice").cast("int")).alias("twice"), F.sum(F.col("back").cast("int")).alias("back")
+        )
+        odd = self._records.where(F.col("state") == UNREADABLE).groupBy("topic").count()
+        unreadable = {row["topic"]: row["count"] for row in odd.collect()}
+        repeated = {row["topic"]: (row["twice"] or 0, row["back"] or 0) for row in history.collect()}
+        return {topic: TopicCounts(unreadable.get(topic, 0), *repeated.get(topic, (0, 0))) for topic in self._tables}
+
+    def facts(self) -> dict[tuple[str, int], PartitionFacts]:
+        """Return what each partition's records show about how far it came."""
+        assert self._records is not None
+        placed = self._records.withColumn("event", _event_place()).withColumn(
+            "read", F.when(F.col("is_snapshot"), F.struct("file", "pos", "row_number"))
+        )
+        last = F.max_by("event", F.when(F.col("event").isNotNull(), F.col("offset"))).alias("event")
+        rows = placed.groupBy("topic", "partition").agg(last, F.max("read").alias("read")).collect()
+        return {
+            (row["topic"], row["partition"]): PartitionFacts(_place(row["event"]), _place(row["read"])) for row in rows
+        }
+
+    def differing(self, *, tombstones: bool, sample: int = 1) -> list[TopicKey]:
+        """Return the keys whose sides differ, of one key in `sample`."""
+        assert self._rows is not None
+        assert self._records is not None
+        newest = F.struct("time", "offset", "state", F.xxhash64("row").alias("hash"))
+        last = self._records.groupBy("topic", "key").agg(F.max(newest).alias("last"))
+        joined = self._rows.join(last, ["topic", "key"], "full_outer")
+        state, gone = F.col("last.state"), [TOMBSTONE] if tombstones else [TOMBSTONE, DELETION]
+        same_row = (state == ROW) & (F.col("table_hash") == F.col("last.hash"))
+        is_same = F.when(F.col("table_hash").isNotNull(), same_row).otherwise(state.isin(gone))
+        differ = joined.where(F.col("key").isNotNull() & ~F.coalesce(is_same, F.lit(False))).select("topic", "key")
+        if sample > 1:
+            differ = differ.where(F.crc32("key") % sample == 0)
+        return _keys(differ.toArrow())
+
+    def histories(self, keys: Collection[TopicKey]) -> dict[TopicKey, History]:
+        """Return the records of `keys`."""
+        assert self._records is not None
+        chosen = pa.table(
+            [pa.array([topic for topic, _ in keys], pa.string()), pa.array([key for _, key in keys], pa.binary())],
+            names=["topic", "key"],
+        )
+        if not keys:
+            return {}
+        only_these = self._spark.createDataFrame(chosen)
+        records = self._records.join(F.broadcast(only_these), ["topic", "key"], "left_semi").orderBy("time", "offset")
+        histories: dict[TopicKey, History] = {}
+        for batch in records.toArrow().to_batches():
+            note_records(batch, histories)
+        return histories
+
+    def sampled(self, keys: Iterable[TopicKey], sample: int) -> list[TopicKey]:
+        """Return those of `keys` that are in the sample of one key in `sample`."""
+        return [key for key in keys if sample == 1 or zlib.crc32(key[1]) % sample == 0]
+
+    def _tasks(self, count: int) -> DataFrame:
+        return self._spark.range(0, count, 1, max(1, count))
+
+
+def note_records(records: RecordBatch, histories: dict[TopicKey, History], *, only: bool = False) -> None:
+    """Add `records` (columns of TOPIC_RECORDS), in the order of their partitions, to the histories of their keys.
+
+    `only`: add only to histories that are there.
+    """
+    names = ("topic", "key", "partition", "offset", "state", "row", "is_snapshot", "file", "pos", "row_number")
+    for topic, key, partition, offset, state, row, is_read, file, pos, number in zip(
+        *(records.column(name).to_pylist() for name in names), strict=True
+    ):
+        if only and (topic, key) not in histories:
+            continue
+        history = histories.setdefault((topic, key), History())
+        if history.record is not None and state != TOMBSTONE:
+            history.older = [*history.older[-_OLDER:], history.record.row]
+        place = place_in_log(file, pos, number) if file and not is_read else None
+        if state == TOMBSTONE and history.record is not None:
+            place = history.record.place
+        history.record = LastRecord(row, partition, offset, state == TOMBSTONE, place)
+
+
+def note_places(records: RecordBatch, facts: dict[tuple[str, int], PartitionFacts]) -> None:
+    """Add the places of `records`, in the order of their partitions, to what they show about their partitions."""
+    names = ("topic", "partition", "is_snapshot", "file", "pos", "row_number")
+    for topic, partition, is_read, file, pos, number in zip(
+        *(records.column(name).to_pylist() for name in names), strict=True
+    ):
+        if not file:
+            continue
+        place, known = place_in_log(file, pos, number), facts.setdefault((topic, partition), PartitionFacts())
+        if is_read:
+            known.snapshot = place if known.snapshot is None else max(known.snapshot, place)
+        else:
+            known.last = place
+
+
+def _event_place() -> Column:
+    """Return the place of a record of an event, as a column that can be compared; null for others."""
+    is_event = F.col("file").isNotNull() & ~F.col("is_snapshot")
+    return F.when(is_event, F.struct("file", "pos", "row_number"))
+
+
+def _place(named: Any) -> RowPlace | None:
+    return None if named is None else place_in_log(named["file"], named["pos"], named["row_number"])
+
+
+def _keys(table: pa.Table) -> list[TopicKey]:
+    return list(zip(table.column("topic").to_pylist(), table.column("key").to_pylist(), strict=True))
+
+
+def _numbers(batches: Iterable[RecordBatch]) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()

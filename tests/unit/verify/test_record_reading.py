@@ -1,0 +1,82 @@
+"""Tests of the reading of records: rows, deletions, tombstones and places, whatever the values hold."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE, RecordForm, read_keys, read_values
+
+PLAIN = RecordForm(envelope=True, key_schemas=False, schemas=False)
+WITH_SCHEMAS = RecordForm(envelope=True, key_schemas=True, schemas=True)
+SOURCE = {
+    "version": "3",
+    "snapshot": "false",
+    "gtid": None,
+    "file": "binlog.000012",
+    "pos": 345,
+    "row": 2,
+    "query": "x",
+}
+#: Rows whose values look like other parts of a record.
+ROWS = [
+    {"id": 1, "text": 'a "quoted" \\ {brace}', "payload": {"x": 1.5, "wkb": "AQ==", "srid": None}},
+    {"id": 2, "text": '","after":{"id":9},"source":{', "after": "}"},
+    {"id": 3, "text": '{"before":null,"after":{}}', "op": "d"},
+    {},
+]
+
+
+def envelope(op: str, before: object, after: object, source: object = SOURCE) -> bytes:
+    content = {"before": before, "after": after, "source": source, "transaction": None, "op": op, "ts_ms": 1}
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("form", [PLAIN, WITH_SCHEMAS], ids=["plain", "with schemas"])
+def test_rows_and_places_are_cut_out_of_envelopes(row: object, form: RecordForm) -> None:
+    values = [envelope("c", None, row), envelope("u", row, row), envelope("d", row, None), None]
+    if form.schemas:
+        schema = b'{"schema":{"type":"struct","fields":[{"field":"payload"}]},"payload":'
+        values = [None if value is None else schema + value + b"}" for value in values]
+
+    read = read_values(pa.array(values, pa.binary()), form).to_pydict()
+
+    text = json.dumps(row, separators=(",", ":")).encode()
+    assert read["state"] == [ROW, ROW, DELETION, TOMBSTONE]
+    assert read["row"] == [text, text, None, None]
+    assert (read["file"][0], read["pos"][0], read["row_number"][0]) == ("binlog.000012", 345, 2)
+    assert read["file"][3] is None
+
+
+def test_rows_of_a_snapshot_are_marked() -> None:
+    read = read_values(pa.array([envelope("r", None, {"id": 1}, {**SOURCE, "snapshot": "last"})], pa.binary()), PLAIN)
+
+    assert read.column("is_snapshot").to_pylist() == [True]
+
+
+@pytest.mark.parametrize("value", [b"", b"{}", b'{"id":1}', b"null", b"\x00\x00\x00\x00\x01abc"])
+def test_other_values_are_unreadable(value: bytes) -> None:
+    assert read_values(pa.array([value], pa.binary()), PLAIN).column("state").to_pylist() == [UNREADABLE]
+
+
+def test_members_behind_the_columns_of_an_unwrapped_row_are_cut_off() -> None:
+    form = RecordForm(envelope=False, key_schemas=False, schemas=False, added=("__op", "__deleted"))
+    values = [
+        b'{"id":1,"__op":"x","t":"a,\\"__op\\":1}","__op":"c","__deleted":"false"}',
+        b'{"id":1,"__op":"d","__deleted":"true"}',
+        None,
+    ]
+
+    read = read_values(pa.array(values, pa.binary()), form).to_pydict()
+
+    assert read["row"] == [b'{"id":1,"__op":"x","t":"a,\\"__op\\":1}"}', None, None]
+    assert read["state"] == [ROW, DELETION, TOMBSTONE]
+
+
+def test_keys_lose_their_schema() -> None:
+    keys = pa.array([b'{"schema":{"type":"struct"},"payload":{"id":"},"}}'], pa.binary())
+
+    assert read_keys(keys, WITH_SCHEMAS).to_pylist() == [b'{"id":"},"}']
