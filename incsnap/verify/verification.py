@@ -179,8 +179,10 @@ class _Course:
         self._cut: set[tuple[str, int]] = set()
 
     def run(self, reports: Mapping[str, TableReport]) -> None:
-        """Compare, and fill in the reports. Raise TableChanged if a statement changed a table, and ConfigError if too many
-        keys differ."""
+        """Compare, and fill in the reports. Raise TableChanged if a statement changed a table.
+
+        Raise ConfigError if too many keys differ.
+        """
         seen = observe(self, None)
         changed = self._sides.events(seen.low, seen.low.end, seen.high, None).changed
         differing = self._whole.differing(tombstones=self._settings.tombstones_on_delete, sample=self._choice.sample)
