@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from signals.chosen import ChosenProblem, chosen_rows
 from signals.condition import condition_problem
 from signals.records import (
     AdditionalCondition,
@@ -133,7 +134,11 @@ def _execute(name: str, data: Data) -> Signal:
         )
     conditions = _conditions(data, blocking=blocking)
     surrogate_key = surrogate.strip() if surrogate is not None else None
-    return Signal(name, "execute-snapshot", collections, conditions, surrogate_key, blocking)
+    try:
+        chosen = chosen_rows(data)
+    except ChosenProblem as problem:
+        raise _BadError(problem.reason, problem.hint) from None
+    return Signal(name, "execute-snapshot", collections, conditions, surrogate_key, blocking, chosen)
 
 
 def _stop(name: str, data: Data) -> Signal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +35,21 @@ class AdditionalCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """The rows that an execute-snapshot signal chooses by its own fields, which begin with `incsnap-`."""
+
+    keys: tuple[Mapping[str, object], ...] = ()  #: incsnap-keys: keys as the records have them
+    topic: str = ""  #: incsnap-keys-topic: a Kafka topic with such keys
+    files: str = ""  #: incsnap-keys-file: a file or folder with such keys
+    deletes: bool = False  #: incsnap-absent=delete
+    first: Mapping[str, object] | None = None  #: incsnap-from: least values of columns
+    last: Mapping[str, object] | None = None  #: incsnap-to: greatest values of columns
+    every: int = 0  #: incsnap-sample, 1/n: one row in n; 0 for all
+    seed: int = 0  #: incsnap-seed
+    walks: bool = False  #: incsnap-whole-table: the server may walk through the whole table
+
+
+@dataclass(frozen=True, slots=True)
 class Signal:
     """A valid signal. Fields that its type does not use are empty. `resolve` finds the tables that it means."""
 
@@ -45,6 +61,7 @@ class Signal:
     surrogate_key: str | None = None  #: column that orders the chunks instead of the primary key
     #: True if a blocking snapshot is requested. It reads the same rows, and nothing waits for it here.
     blocking: bool = False
+    chosen: Chosen | None = None  #: for execute-snapshot: the rows that it chooses; None for all
     message: str = ""  #: for log: the text, in which the first `{}` is replaced by the current offset
     #: For incsnap-throttle (our own type): pairs of a limit and its new value. 0 lifts the limit. None restores the
     #: value in the settings.

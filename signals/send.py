@@ -20,8 +20,12 @@ def snapshot_data(
     data_collections: Sequence[str] = (),
     conditions: Sequence[tuple[str, str]] = (),
     surrogate_key: str | None = None,
+    chosen: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the `data` of execute-snapshot or stop-snapshot. `conditions` are pairs of a data collection and SQL."""
+    """Return the `data` of execute-snapshot or stop-snapshot.
+
+    `conditions` are pairs of a data collection and SQL. `chosen` are the fields that choose rows (`signals.chosen`).
+    """
     data: dict[str, Any] = {"type": "incremental"}
     if data_collections:
         data["data-collections"] = list(data_collections)
@@ -29,7 +33,7 @@ def snapshot_data(
         data["additional-conditions"] = [{"data-collection": table, "filter": sql} for table, sql in conditions]
     if surrogate_key:
         data["surrogate-key"] = surrogate_key
-    return data
+    return {**data, **(chosen or {})}
 
 
 def to_table(connection: Any, table_sql: str, name: str, kind: str, data: Mapping[str, Any]) -> None:

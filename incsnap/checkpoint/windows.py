@@ -71,6 +71,11 @@ class WindowBuffers:
         return type(self), (self.root,)
 
     @property
+    def files(self) -> Files:
+        """The files that the windows are among."""
+        return self._files
+
+    @property
     def refused(self) -> RefusedRecords:
         """The files with records that batches leave out because of their size, in the same checkpoint."""
         return RefusedRecords(self._files)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from incsnap.cli import output
@@ -23,6 +25,15 @@ _TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapsho
 @click.option("--table", "tables", multiple=True, metavar="DB.TABLE", help="Table or Java regex. May be repeated.")
 @click.option("--condition", metavar="SQL", help="SQL condition: read only rows that match it.")
 @click.option("--surrogate-key", metavar="COLUMN", help="Column whose order is used to read the tables.")
+@click.option("--keys", metavar="JSON", help='Read only rows with these keys: [{"id": 5}, {"id": 7}].')
+@click.option("--keys-file", metavar="PATH", help="File or folder with keys, JSON lines or Parquet.")
+@click.option("--keys-topic", metavar="TOPIC", help="Kafka topic with keys.")
+@click.option("--absent", type=click.Choice(["count", "delete"]), help="What becomes of a key that the table lacks.")
+@click.option("--from", "first", metavar="JSON", help='Least values of columns to read: {"id": 1000}.')
+@click.option("--to", "last", metavar="JSON", help='Greatest values of columns to read: {"id": 1999}.')
+@click.option("--sample", metavar="1/N", help="Read one row in N.")
+@click.option("--seed", type=int, help="Number that chooses the rows of a sample. Default: 0.")
+@click.option("--whole-table", is_flag=True, help="Let MySQL walk through the whole table to find keys.")
 @click.option(
     "--limit",
     "limits",
@@ -46,6 +57,15 @@ def signal(
     tables: tuple[str, ...],
     condition: str | None,
     surrogate_key: str | None,
+    keys: str | None,
+    keys_file: str | None,
+    keys_topic: str | None,
+    absent: str | None,
+    first: str | None,
+    last: str | None,
+    sample: str | None,
+    seed: int | None,
+    whole_table: bool,
     limits: tuple[tuple[str, int], ...],
     rows_per_second: int | None,
     message: str | None,
@@ -59,12 +79,34 @@ def signal(
     if type == "incsnap-throttle":
         data = {**dict(limits), **({"rows-per-second": rows_per_second} if rows_per_second is not None else {})}
     elif type != "log":
-        data = send.snapshot_data(tables, conditions, surrogate_key)
+        choices: dict[str, object] = {
+            "incsnap-keys": _json(keys, "--keys"),
+            "incsnap-keys-file": keys_file,
+            "incsnap-keys-topic": keys_topic,
+            "incsnap-absent": absent,
+            "incsnap-from": _json(first, "--from"),
+            "incsnap-to": _json(last, "--to"),
+            "incsnap-sample": sample,
+            "incsnap-seed": seed,
+            "incsnap-whole-table": whole_table or None,
+        }
+        rows = {field: value for field, value in choices.items() if value is not None}
+        data = send.snapshot_data(tables, conditions, surrogate_key, rows)
     name = name or send.new_id()
     if tables:
         _check(settings, type, tables)
     chosen = send_signal(settings, name, type, data, channel)
     output.console().print(f"Sent {type} {name} by {chosen}.")
+
+
+def _json(text: str | None, option: str) -> object:
+    """Return the value of a JSON text; None for no text. Raise ConfigError if the text is not JSON."""
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{option} is not JSON: {error}", 'Write it as {"id": 5}, in quotes of your shell.') from None
 
 
 def _check(settings: Settings, kind: str, tables: tuple[str, ...]) -> None:

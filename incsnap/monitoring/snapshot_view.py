@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from incsnap.monitoring.row_estimate import expected_rows, share_of_keys
+from incsnap.monitoring.row_estimate import Expected, expected_rows, share_of_keys
 from incsnap.monitoring.status import FinishedTable, KeyRange, LimitStatus, SnapshotStatus, TableStatus, WindowStatus
 from incsnap.snapshot.context import Scan, SnapshotContext, id_of
 from incsnap.snapshot.engine import BatchFacts, Plan
@@ -145,9 +145,13 @@ def _table(scan: Scan, windows: Sequence[Window], facts: TableFacts) -> TableSta
     read = scan.rows_read + sum(window.result.rows for window in windows if window.result is not None)
     being_read = sum(window.rows for window in windows if window.result is None)
     being_read += sum(missed.rows for missed in scan.again)
-    # Neither statistics nor keys tell how many rows fulfil a condition.
-    has_condition = bool(scan.request.collection.condition)
-    expected = None if has_condition else expected_rows(read, being_read, facts.rows, _planned_share(scan, facts))
+    # Neither statistics nor keys tell how many rows fulfil a condition, or are in a range or a sample.
+    chosen = scan.chosen
+    is_unknown = bool(scan.request.collection.condition or chosen.first or chosen.last or chosen.every)
+    expected = None if is_unknown else expected_rows(read, being_read, facts.rows, _planned_share(scan, facts))
+    if scan.keys and scan.maximum is not None:
+        listed = max(read, int(scan.maximum[0] or 0) - scan.absent)
+        expected = Expected(read, listed, listed)
     return TableStatus(
         number=scan.number,
         table=str(scan.table),

@@ -19,16 +19,18 @@ from pymysql.connections import Connection
 from pymysql.constants import ER
 
 from incsnap.envelope.column_rules import ColumnRules
+from incsnap.envelope.table_view import TableView
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable
 from incsnap.gtid import GtidSet
 from incsnap.mysql.error_codes import CHANGED, IN_THE_WAY
 from incsnap.mysql.session import QueryRefusedError, query
 from incsnap.mysql.watermarks import wait_until_executed
+from incsnap.planner.chosen_rows import ChosenRowsOf
 from incsnap.planner.key_search import QUESTION_MS, KeySearch, bounded
-from incsnap.planner.table_ordering import TableRefused, check_types, ordering_of
+from incsnap.planner.table_ordering import CatalogEntry, Ordering, TableRefused, check_types, ordering_of
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.chunk_query import condition_probe
-from incsnap.snapshot.keys import table_fingerprint
+from incsnap.snapshot.keys import Key, table_fingerprint
 from incsnap.snapshot.questions import (
     Answer,
     BesideQuestion,
@@ -85,8 +87,8 @@ class Answers:
     """The function that answers the engine's questions for one batch: `drive` calls the object with each question.
 
     `connection` is the planner's. `beside` answers what the batch does not wait for; without it the batch waits for all
-    answers. `is_quiet`: nobody has written for a while, so a batch may wait `QUIET_SECONDS` for `LookAhead`.
-    `is_patient`: no batch waits, so the server may sort a table for up to a minute.
+    answers. `chosen` finds rows that a signal chooses. `is_quiet`: nobody has written for a while, so a batch may wait
+    `QUIET_SECONDS` for `LookAhead`. `is_patient`: no batch waits, so the server may sort a table for up to a minute.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Answers:
         rules: ColumnRules,
         beside: SearchBeside | None = None,
         *,
+        chosen: ChosenRowsOf | None = None,
         is_quiet: bool = False,
         is_patient: bool = False,
         clock: Callable[[], float] = time.monotonic,
@@ -102,6 +105,7 @@ class Answers:
         self._connection = connection
         self._beside = beside
         self._rules = rules
+        self._chosen = chosen
         self._clock = clock
         self._is_quiet = is_quiet
         #: Seconds that the batch may still wait; None if it waits for everything.
@@ -141,6 +145,8 @@ class Answers:
         """Whether the question is not even tried in the batch's time, but asked beside the stream at once."""
         match question:
             case Opened() | NextBoundary(beside=True):
+                return True
+            case Describe(chosen=chosen, keys="") if chosen is not None and chosen.lists_keys:
                 return True
             case MaximumKey(index="") | NextBoundary(index="") if not self._keys.is_known(question):
                 return True
@@ -220,12 +226,38 @@ class Answers:
         view = check_types(entry, self._rules)
         if question.condition:
             self._try_condition(question.table, question.condition)
-        order = ordering_of(entry, view, question.surrogate)
+        order, first, last, keys, count = self._chosen_order(question, entry, view)
         names = self._keys.remember_order(question.table, order.columns)
         identity = [entry.shape.columns[place] for place in view.identity]
         key = [field.column for field in view.key]
         fingerprint = table_fingerprint(order.columns, identity, key, entry.collations, order.descending)
-        return KeyOrder(names, fingerprint, order.index, order.descending, is_identified=bool(view.identity))
+        return KeyOrder(
+            names,
+            fingerprint,
+            order.index,
+            order.descending,
+            is_identified=bool(view.identity),
+            first=first,
+            last=last,
+            keys=keys,
+            count=count,
+        )
+
+    def _chosen_order(
+        self, question: Describe, entry: CatalogEntry, view: TableView
+    ) -> tuple[Ordering, Key | None, Key | None, str, int]:
+        """Return the order of the rows that the signal chooses, their limits, and their list with its number of keys.
+
+        Raise as `_described`. Raise IncsnapError if a list's source does not answer.
+        """
+        chosen = question.chosen
+        if chosen is None or self._chosen is None:
+            return ordering_of(entry, view, question.surrogate), None, None, "", 0
+        if question.keys or chosen.lists_keys:
+            order, keys, count = self._chosen.listed(self._connection, entry, chosen, question.keys)
+            return order, None, None, keys, count
+        order, first, last = self._chosen.range(entry, view, chosen, question.surrogate)
+        return order, first, last, "", 0
 
     def _try_condition(self, table: TableId, condition: str) -> None:
         """Raise TableRefused if the server does not understand the condition, or QueryRefusedError if it cannot be
@@ -277,8 +309,9 @@ class Answers:
         """Cache the answers about many tables. A table without an answer here is asked about by itself."""
         self._wait(coming.low_watermark)
         self._keys.look_up(list(dict.fromkeys(each.table for each in coming.collections)))
-        # A table with a condition is described later, when its turn has come.
-        described = (Describe(each.table, each.surrogate, "", coming.low_watermark) for each in coming.collections)
+        # A table with a condition or with chosen rows is described later, when its turn has come.
+        whole = [each for each in coming.collections if each.chosen is None]
+        described = (Describe(each.table, each.surrogate, "", coming.low_watermark) for each in whole)
         maxima = [maximum for question in described if (maximum := self._maximum_of(question)) is not None]
         self._keys.find_together(maxima, coming.rows)
 

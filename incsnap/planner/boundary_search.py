@@ -33,6 +33,7 @@ from incsnap.gtid import GtidSet
 from incsnap.mysql.session import close, connect, is_alive
 from incsnap.mysql.watermarks import wait_until_executed
 from incsnap.planner.answers import Answers
+from incsnap.planner.chosen_rows import ChosenRowsOf
 from incsnap.snapshot.questions import Answer, BesideQuestion, Describe, Failed, MaximumKey, NextBoundary, NotYet
 from incsnap.tables import TableId
 
@@ -66,9 +67,12 @@ class BoundarySearch:
     once.
     """
 
-    def __init__(self, mysql: MySqlSettings, rules: ColumnRules, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, mysql: MySqlSettings, rules: ColumnRules, wake: Callable[[], None], chosen: ChosenRowsOf | None = None
+    ) -> None:
         self._mysql = mysql
         self._rules = rules
+        self._chosen = chosen
         self._wake = wake
         self._changed = threading.Condition()
         #: Threads, by whether they are for sorts.
@@ -202,7 +206,7 @@ class BoundarySearch:
                 return NotYet()
             question = replace(question, low_watermark=GtidSet())
         began = time.monotonic()
-        answer = Answers(connection, self._rules, is_patient=True)(question)
+        answer = Answers(connection, self._rules, chosen=self._chosen, is_patient=True)(question)
         self.took(question.table, time.monotonic() - began)
         return answer
 

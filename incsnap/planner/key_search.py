@@ -157,9 +157,25 @@ class KeySearch:
         """Return the statement that selects the key. Raise KeyError as `columns` does."""
         table, columns = question.table, self.columns(question.table, question.columns)
         if isinstance(question, MaximumKey):
-            return maximum_key(table, columns, index=question.index, descending=question.descending)
-        after, maximum, rows = question.after, question.maximum, question.rows
-        return next_boundary(table, columns, after, maximum, rows, index=question.index, descending=question.descending)
+            return maximum_key(
+                table,
+                columns,
+                index=question.index,
+                descending=question.descending,
+                first=question.first,
+                last=question.last,
+            )
+        return next_boundary(
+            table,
+            columns,
+            question.after,
+            question.maximum,
+            question.rows,
+            index=question.index,
+            descending=question.descending,
+            first=question.first,
+            last=question.last,
+        )
 
 
 def _canonical(row: Sequence[Any]) -> Key:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.control_records import ControlFiles
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.key_lists import KeyLists
 from incsnap.checkpoint.offsets import KeptOffsets
 from incsnap.checkpoint.planned_batch import recall, remember
 from incsnap.checkpoint.spark_log import SparkLog
@@ -45,6 +46,7 @@ class PlannedBatches:
         xa: PreparedXas,
         definitions: DefinitionFiles,
         filters: FilterFiles,
+        key_lists: KeyLists,
     ) -> None:
         files = Files(buffers.root)
         self._files = files
@@ -59,6 +61,7 @@ class PlannedBatches:
         self.defaults = ValueFiles(files, "defaults", "the DEFAULTs of columns", TableDefaults)
         self.definitions = definitions
         self._filters = filters
+        self._key_lists = key_lists
 
     def recall(self, start: Offset) -> Offset | None:
         """Return the end of the batch after `start` if an earlier process has planned it, else None.
@@ -107,6 +110,7 @@ class PlannedBatches:
         self.defaults.forget(end.defaults, end.batch)
         self.definitions.forget(end.definitions, end.batch)
         self._filters.forget(end)
+        self._key_lists.forget({scan.keys for scan in end.snapshot.scans if scan.keys}, end.batch)
         self._xa.forget(end.batch)
         delete_spent(self._buffers, end)
         self._offsets.forget(end)

@@ -48,6 +48,7 @@ from incsnap.mysql.start_place import start_gtids
 from incsnap.planner.answers import Answers
 from incsnap.planner.batch import batch_parts
 from incsnap.planner.boundary_search import BoundarySearch
+from incsnap.planner.chosen_rows import ChosenRowsOf
 from incsnap.planner.chunk_readers import ReaderPort
 from incsnap.planner.definition_files import definition_files
 from incsnap.planner.known_definitions import KnownDefinitions
@@ -103,11 +104,14 @@ class Planner:
         self.offsets = KeptOffsets(files)
         self._xa = PreparedXas(settings, files)
         kept, filters = definition_files(files), FilterFiles(files)
+        self._chosen = ChosenRowsOf(settings, files)
         self._definitions = KnownDefinitions(settings, self._queries, kept)
         self._observer = Observer(
             settings, buffers, self._queries, self._layouts, readers, open_readers, self._definitions, filters, run
         )
-        self._batches = PlannedBatches(settings, buffers, self.offsets, self._layouts, self._xa, kept, filters)
+        self._batches = PlannedBatches(
+            settings, buffers, self.offsets, self._layouts, self._xa, kept, filters, self._chosen.lists
+        )
         self._has_recalled = False
         self._repeats = True
         self._moved_at = time.monotonic()
@@ -200,7 +204,7 @@ class Planner:
                 prepared=self._xa.transactions_from(start),
             )
             self._xa.search(start, self._tail)
-            self._boundaries = BoundarySearch(settings.mysql, settings.columns, self._tail.wake)
+            self._boundaries = BoundarySearch(settings.mysql, settings.columns, self._tail.wake, self._chosen)
             if self._report_path:
                 open_connection = partial(connect, settings.mysql, read_timeout=10.0)
                 self._reporter = Reporter(
@@ -213,7 +217,13 @@ class Planner:
 
         The engine asks the server for keys while it plans chunks. Nothing is written to the disk.
         """
-        answers = Answers(connection, self._settings.columns, self._boundaries, is_quiet=self._observer.is_quiet)
+        answers = Answers(
+            connection,
+            self._settings.columns,
+            self._boundaries,
+            chosen=self._chosen,
+            is_quiet=self._observer.is_quiet,
+        )
         plan = drive(next_context(start.snapshot, observed.facts), answers)
         for warned in plan.warned:
             log.warning("%s", warned.text, extra=about(warned.signal))

@@ -3,12 +3,13 @@ tables."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from incsnap.errors import shorten
-from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
+from incsnap.snapshot.commands import ChosenRows, Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
 from incsnap.tables import TableId
 from signals.records import InvalidSignal, Signal
 from signals.resolve import conditions_of, resolve
@@ -65,7 +66,7 @@ def command_of(signal: Signal | InvalidSignal, channel: str, captured: Captured,
             return None
 
 
-def _execute(signal: Signal, channel: str, captured: Captured) -> Execute:
+def _execute(signal: Signal, channel: str, captured: Captured) -> Execute | None:
     tables = captured()
     names = tables.by_name()
     if signal.blocking:
@@ -85,10 +86,42 @@ def _execute(signal: Signal, channel: str, captured: Captured) -> Execute:
             "" if tables.ignore_case else ", in the letter case of the server",
         )
     conditions = conditions_of(signal.additional_conditions, resolved.tables)
+    surrogate, chosen = signal.surrogate_key or "", chosen_rows(signal)
+    belongs_to_one = chosen is not None and bool(chosen.lists_keys or chosen.first or chosen.last)
+    if belongs_to_one and len(resolved.tables) > 1:
+        log.warning(
+            "Signal %s by channel %s is ignored: keys and ranges belong to one table, and %d tables match. Name one.",
+            signal.id,
+            channel,
+            len(resolved.tables),
+        )
+        return None
     collections = tuple(
-        DataCollection(names[table], conditions.get(table, ""), signal.surrogate_key or "") for table in resolved.tables
+        DataCollection(names[table], conditions.get(table, ""), surrogate, chosen) for table in resolved.tables
     )
     return Execute(signal.id, collections, resolved.unknown)
+
+
+def chosen_rows(signal: Signal) -> ChosenRows | None:
+    """Return the rows that a signal chooses, as the engine has them; None for all."""
+    chosen = signal.chosen
+    if chosen is None:
+        return None
+    return ChosenRows(
+        keys=_json(chosen.keys) if chosen.keys else "",
+        topic=chosen.topic,
+        files=chosen.files,
+        deletes=chosen.deletes,
+        first=_json(chosen.first) if chosen.first else "",
+        last=_json(chosen.last) if chosen.last else "",
+        every=chosen.every,
+        seed=chosen.seed,
+        walks=chosen.walks,
+    )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _stop(signal: Signal, captured: Captured) -> Stop:

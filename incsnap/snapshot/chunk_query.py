@@ -22,18 +22,30 @@ Five rules hold for every statement:
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
-from incsnap.snapshot.keys import Key, KeyValue, key_literal, key_select
+from incsnap.snapshot.keys import Key, KeyValue, given_literal, key_literal, key_select
 from incsnap.snapshot.window import Chunk
 from incsnap.tables import Column, TableId, quote
 
 
 def maximum_key(
-    table: TableId, columns: Sequence[Column], *, index: str = "PRIMARY", descending: Collection[str] = ()
+    table: TableId,
+    columns: Sequence[Column],
+    *,
+    index: str = "PRIMARY",
+    descending: Collection[str] = (),
+    first: Key | None = None,
+    last: Key | None = None,
 ) -> str:
-    """Return the query for the last key in canonical form. It gives no row if the table is empty."""
+    """Return the query for the last key in canonical form, between `first` and `last` as `within` has them.
+
+    It gives no row if there is none.
+    """
     backward = [column.name for column in columns if column.name not in descending]
-    return f"SELECT {_keys(columns)} FROM {_source(table, index)} ORDER BY {_names(columns, backward)} LIMIT 1"
+    limits = within(columns, first, last)
+    where = f" WHERE {limits}" if limits else ""
+    return f"SELECT {_keys(columns)} FROM {_source(table, index)}{where} ORDER BY {_names(columns, backward)} LIMIT 1"
 
 
 def next_boundary(
@@ -45,13 +57,16 @@ def next_boundary(
     *,
     index: str = "PRIMARY",
     descending: Collection[str] = (),
+    first: Key | None = None,
+    last: Key | None = None,
 ) -> str:
-    """Return the query for the `rows`-th key above `after` and up to `maximum`.
+    """Return the query for the `rows`-th key above `after` and up to `maximum`, between `first` and `last`.
 
     It gives no row if fewer rows are left.
     """
+    where = between(columns, after, maximum, descending) + _and_condition(within(columns, first, last))
     return (
-        f"SELECT {_keys(columns)} FROM {_source(table, index)} WHERE {between(columns, after, maximum, descending)}"
+        f"SELECT {_keys(columns)} FROM {_source(table, index)} WHERE {where}"
         f" ORDER BY {_names(columns, descending)} LIMIT 1 OFFSET {rows - 1:d}"
     )
 
@@ -61,9 +76,66 @@ def chunk_tail(chunk: Chunk, columns: Sequence[Column]) -> str:
 
     `columns` are the chunk's ordering columns as the table has them now (`window.ordering_columns`).
     """
-    where = between(columns, chunk.lower, chunk.upper, chunk.descending) + _and_condition(chunk.condition)
+    where = between(columns, chunk.lower, chunk.upper, chunk.descending)
+    for condition in (within(columns, chunk.first, chunk.last), _sample(columns, chunk), chunk.condition):
+        where += _and_condition(condition)
     order = _names(columns, chunk.descending)
     return f"FROM {_source(chunk.table, chunk.index)} WHERE {where} ORDER BY {order}"
+
+
+def listed_tail(chunk: Chunk, columns: Sequence[Column], keys: Sequence[Key]) -> str:
+    """Return the query of a chunk of listed keys from `FROM` to its end.
+
+    `columns` are the columns of `keys` as the table has them now.
+    """
+    where = (any_of(columns, keys) if keys else "FALSE") + _and_condition(chunk.condition)
+    return f"FROM {_source(chunk.table, chunk.index)} WHERE {where}"
+
+
+def any_of(columns: Sequence[Column], keys: Sequence[Key]) -> str:
+    """Return the SQL condition that `columns` are one of `keys`, of which there is at least one.
+
+    MySQL finds the rows by the index. For a row constructor it does so only if there is more than one key.
+    https://dev.mysql.com/doc/refman/en/range-optimization.html#row-constructor-range-optimization
+    """
+    whole = [key for key in keys if None not in key]
+    others = [key for key in keys if None in key]
+    if len(whole) == 1:
+        whole, others = [], [*whole, *others]
+    terms = [
+        f"({' AND '.join(_given(column, value) for column, value in zip(columns, key, strict=True))})" for key in others
+    ]
+    if whole:
+        names = ", ".join(quote(column.name) for column in columns)
+        listed = (", ".join(map(given_literal, columns, key)) for key in whole)
+        if len(columns) == 1:
+            terms.append(f"{names} IN ({', '.join(listed)})")
+        else:
+            terms.append(f"({names}) IN ({', '.join(f'({each})' for each in listed)})")
+    return f"({' OR '.join(terms)})"
+
+
+def within(columns: Sequence[Column], first: Key | None, last: Key | None) -> str:
+    """Return the SQL condition `first <= key <= last` over leading columns; "" for no limit.
+
+    A limit may have values for some leading columns only. Values are compared as MySQL compares them, whatever the
+    order of the index. So a row with NULL is not below a limit.
+    """
+    limits = ((">", first), ("<", last))
+    compared = [replace(column, nullable=False) for column in columns]
+    return " AND ".join(
+        _bounded(compared[: len(key)], sign, key, (), inclusive=True) for sign, key in limits if key is not None
+    )
+
+
+def _sample(columns: Sequence[Column], chunk: Chunk) -> str:
+    """Return the SQL condition for one row in `chunk.every`, by a hash of the key; "" for all rows.
+
+    The seed and the key's values are joined with a character that no number has, so that neighbours differ.
+    """
+    if not chunk.every:
+        return ""
+    return f"CRC32(CONCAT_WS('#', {chunk.seed:d}, {_keys(columns)})) % {chunk.every:d} = 0"
 
 
 def condition_probe(table: TableId, condition: str) -> str:
@@ -114,6 +186,12 @@ def _equal(column: Column, value: KeyValue) -> str:
     """Return the SQL condition that `column` has this value."""
     name = quote(column.name)
     return f"{name} IS NULL" if value is None else f"{name} = {key_literal(column, value)}"
+
+
+def _given(column: Column, value: KeyValue) -> str:
+    """Return the SQL condition that `column` has a value that a user has given."""
+    name = quote(column.name)
+    return f"{name} IS NULL" if value is None else f"{name} = {given_literal(column, value)}"
 
 
 def _compared(column: Column, sign: str, value: KeyValue, *, inclusive: bool) -> str:

@@ -11,12 +11,35 @@ from incsnap.tables import TableId
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenRows:
+    """The rows of a table that a signal chooses: those of a list of keys, of a range of keys, or one row in so many."""
+
+    #: keys as a JSON list of objects, in the form of the record's key; "": they are in `topic` or `files`, or were
+    #: written beside the checkpoint
+    keys: str = ""
+    topic: str = ""  #: Kafka topic with such keys; "" for none
+    files: str = ""  #: file or folder with such keys, as JSON lines or Parquet; "" for none
+    deletes: bool = False  #: whether a key that the table does not have becomes a deletion and a tombstone
+    first: str = ""  #: least values of leading columns of the order, as a JSON object; "": from the first row on
+    last: str = ""  #: greatest values of these columns, as a JSON object; "": up to the last row
+    every: int = 0  #: one row in so many, by a hash of its key; 0: all rows
+    seed: int = 0  #: the same seed chooses the same rows
+    walks: bool = False  #: whether the server may walk through the whole table, because no index helps
+
+    @property
+    def lists_keys(self) -> bool:
+        """True if the rows are those of a list of keys."""
+        return bool(self.keys or self.topic or self.files)
+
+
+@dataclass(frozen=True, slots=True)
 class DataCollection:
     """A table that a signal asks for."""
 
     table: TableId  #: table to read
     condition: str = ""  #: additional condition in SQL; "": all rows
     surrogate: str = ""  #: column that orders the chunks instead of the key; "": the key
+    chosen: ChosenRows | None = None  #: rows to read; None: all that fulfil the condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Container
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
-from incsnap.snapshot.commands import DataCollection
+from incsnap.snapshot.commands import ChosenRows, DataCollection
 from incsnap.snapshot.keys import Key
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.questions import NextBoundary
@@ -18,6 +18,8 @@ from incsnap.snapshot.throttle import NOT_THROTTLED, Throttle
 from incsnap.snapshot.window import Chunk, ChunkTime, Window
 from incsnap.tables import TableId
 
+#: The choice of a signal that chooses no rows.
+ALL_ROWS = ChosenRows()
 #: Ending of the identity of a signal whose id an unfinished signal has already.
 _ENDING = "\x1f#"
 
@@ -102,6 +104,17 @@ class Scan:
     is_identified: bool = True  #: whether columns tell the table's rows apart
     #: for a table whose rows nothing tells apart: batches in a row whose events have dropped windows of the table
     disturbances: int = 0
+    first: Key | None = None  #: as in `questions.KeyOrder`
+    last: Key | None = None  #: as in `questions.KeyOrder`
+    #: file with the list of keys that the signal chooses; "" for none. Keys and boundaries of this scan are places in
+    #: that list: `maximum` is the number of keys.
+    keys: str = ""
+    absent: int = 0  #: keys of the list that the table did not have, in windows that are completely released
+
+    @property
+    def chosen(self) -> ChosenRows:
+        """The rows that the signal chooses."""
+        return self.request.collection.chosen or ALL_ROWS
 
     @property
     def table(self) -> TableId:
@@ -122,15 +135,35 @@ class Scan:
 
     def chunk(self, window: Window) -> Chunk:
         """Return the chunk that the reader of `window` selects."""
-        condition = self.request.collection.condition
-        return Chunk(self.table, self.columns, window.lower, window.upper, condition, self.index, self.descending)
+        return Chunk(
+            self.table,
+            self.columns,
+            window.lower,
+            window.upper,
+            self.request.collection.condition,
+            self.index,
+            self.descending,
+            self.first,
+            self.last,
+            self.chosen.every,
+            self.chosen.seed,
+            self.keys,
+            self.chosen.deletes,
+        )
+
+    def place_after(self, after: Key | None, upto: Key, rows: int) -> Key | None:
+        """Return the place `rows` keys behind `after` in the list of keys; None if that is behind `upto`."""
+        place = rows + (int(after[0] or 0) if after is not None else 0)
+        return (str(place),) if place <= int(upto[0] or 0) else None
 
     def border(self, after: Key | None, upto: Key, rows: int, *, beside: bool = False) -> NextBoundary:
         """Return the question for the end of a chunk of `rows` rows after key `after`, at most `upto`.
 
-        `beside`: as in `NextBoundary`.
+        `beside`: as in `NextBoundary`. A list of keys needs no question (`place_after`).
         """
-        return NextBoundary(self.table, self.columns, self.index, after, upto, rows, beside, self.descending)
+        return NextBoundary(
+            self.table, self.columns, self.index, after, upto, rows, beside, self.descending, self.first, self.last
+        )
 
 
 @dataclass(frozen=True, slots=True)

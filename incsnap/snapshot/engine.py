@@ -313,7 +313,7 @@ def _complete(state: NextContext, released: Iterable[Scan]) -> None:
             count = f"{'at least ' if len(scan.quarantine) >= MAX_QUARANTINED else ''}{len(scan.quarantine)}"
             state.end(scan, notes.INCOMPLETE, f"{count} ranges of keys could not be read or sent")
         else:
-            state.end(scan, notes.SUCCEEDED if scan.rows_read else notes.EMPTY)
+            state.end(scan, notes.SUCCEEDED if scan.rows_read or scan.absent else notes.EMPTY)
     for signal in state.completed_signals():
         state.notify(signal, notes.COMPLETED)
     end_pause(state)

@@ -73,6 +73,11 @@ def can_order(column: Column) -> bool:
     return True
 
 
+def can_be_limit(column: Column) -> bool:
+    """Whether a text that a user has given can limit a range of the column: the connection shows it without loss."""
+    return column.type not in TEXTS or _is_shown_whole(column)
+
+
 def key_literal(column: Column, value: KeyValue) -> str:
     """Return an SQL literal for `value`, to compare with `column`.
 
@@ -87,6 +92,16 @@ def key_literal(column: Column, value: KeyValue) -> str:
     if not pattern.match(value):
         raise ValueError(f"{shorten(value)!r} is not a value of column {column.name} ({column.type})")
     return literal.format(f"{value}e0" if column.type in _FLOATS and "e" not in value.lower() else value)
+
+
+def given_literal(column: Column, value: KeyValue) -> str:
+    """Return an SQL literal for a value that a user has given, to compare with `column`.
+
+    The value has the column's canonical form, but a text is always the text itself. Raise as `key_literal` does.
+    """
+    if value is not None and column.type in TEXTS and not _is_shown_whole(column):
+        return f"CONVERT(_utf8mb4 x'{value.encode().hex()}' USING {column.charset})"
+    return key_literal(column, value)
 
 
 def key_fingerprint(

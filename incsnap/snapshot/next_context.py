@@ -131,10 +131,11 @@ class NextContext:
         """Note that `rows` rows were read of the window.
 
         If the window has fewer rows than it was planned for, give the rest back to the limit of rows per second. Give
-        nothing back if there is a condition: the server has read the rows that the condition hides.
+        nothing back if there is a condition or a sample: the server has read the rows that are left out.
         """
         missing = window.rows - rows
-        if missing > 0 and not self.scans[window.scan].request.collection.condition:
+        scan = self.scans[window.scan]
+        if missing > 0 and not (scan.request.collection.condition or scan.chosen.every):
             self.limits.given_back(missing)
 
     def release(self, window: Window, parts: int) -> Window | None:
@@ -147,8 +148,10 @@ class NextContext:
         if not release.is_last:
             return replace(window, sent=release.upto)
         scan = self.scans[window.scan]
-        rows = window.result.rows if window.result else 0
-        self.scans[scan.number] = replace(scan, rows_read=scan.rows_read + rows, disturbances=0)
+        rows, absent = (window.result.rows, window.result.absent) if window.result else (0, 0)
+        self.scans[scan.number] = replace(
+            scan, rows_read=scan.rows_read + rows, absent=scan.absent + absent, disturbances=0
+        )
         return None
 
     def read_again(self, window: Window) -> None:
@@ -200,6 +203,7 @@ class NextContext:
             again=(),
             quarantine=(),
             rows_read=0,
+            absent=0,
             begun_again=scan.begun_again + 1,
             asked=0,
         )
@@ -232,6 +236,8 @@ class NextContext:
         self._take_from_unfinished(scan.request)
         missing = [(each.lower, each.upper) for each in scan.quarantine]
         fields = {"missing_keys": notes.key_ranges(missing)} if missing else {}
+        if scan.keys:
+            fields["absent_keys"] = str(scan.absent)
         if reason:
             fields["reason"] = shorten(reason, REASON)
         self._scan_completed(scan.request.signal, str(scan.table), status, scan.rows_read, **fields)

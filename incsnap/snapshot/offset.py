@@ -33,7 +33,8 @@ from incsnap.snapshot.window import Chunk, Window, discard_batches, low_watermar
 #: - 6: `descending` is new; in an older offset all columns ascend.
 #: - 7: `sought`, `begun_again` and the times of chunks are new. A table with a surrogate key is also ordered by the
 #:   columns that tell its rows apart.
-VERSION = 7
+#: - 8: rows that a signal chooses are new (`chosen`, `keys`, `first`, `last`, `absent`).
+VERSION = 8
 _FORMAT = "incsnap"
 
 
@@ -249,7 +250,7 @@ def _of_rows_alone(rows_per_second: int, signal: str, next_ms: int = 0) -> Any:
 
 
 def _snapshot(content: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:
-    """Return the context from JSON with the names of version 7.
+    """Return the context from JSON with the names of version 8.
 
     Raise ValueError if its queue is in a file and `queues` is None.
     """

@@ -48,6 +48,9 @@ MAX_SCANS = 8
 #: Tables begun in one batch: each costs three questions, and the batch waits for the answers. The limit is
 #: `Limits.small_windows` if that is higher, because questions about small tables are answered together.
 MAX_OPENED = 16
+#: Keys of a list that one SELECT finds. MySQL plans a range for each of them, in 230 bytes for each column, and may use
+#: 8 MB. https://dev.mysql.com/doc/refman/en/range-optimization.html#range-optimization-memory-use
+MAX_LISTED = 5_000
 
 #: A step of planning a table. It yields questions, receives their answers, and returns False if the steps after it must
 #: be skipped.
@@ -148,7 +151,15 @@ def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Askin
         return False
     collection = scan.request.collection
     asked = _asked(state, number)
-    answer = yield Describe(collection.table, collection.surrogate, collection.condition, low_watermark, asked)
+    answer = yield Describe(
+        collection.table,
+        collection.surrogate,
+        collection.condition,
+        low_watermark,
+        asked,
+        collection.chosen,
+        scan.keys,
+    )
     if isinstance(answer, Refused):
         state.end(scan, answer.status, answer.reason)
         return False
@@ -163,11 +174,41 @@ def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Askin
         descending=answer.descending,
         fingerprint=answer.fingerprint,
         is_identified=answer.is_identified,
+        first=answer.first,
+        last=answer.last,
         described=True,
         attempt=0,
         asked=0,
     )
-    return True
+    return not answer.keys or _listed(state, number, answer)
+
+
+def _listed(state: NextContext, number: int, answer: KeyOrder) -> bool:
+    """Note the list of keys that the table's rows are chosen by. Return False if the list is empty: the table ends.
+
+    The list is in a file by now, so the offset needs the signal's keys no longer.
+    """
+    scan = state.scans[number]
+    collection = replace(scan.request.collection, chosen=replace(scan.chosen, keys=""))
+    state.scans[number] = scan = replace(
+        scan,
+        request=replace(scan.request, collection=collection),
+        keys=answer.keys,
+        maximum=(str(answer.count),),
+        chunk_rows=min(scan.chunk_rows, MAX_LISTED),
+    )
+    if not answer.count:
+        state.end(scan, notes.EMPTY)
+    return answer.count > 0
+
+
+def _border(
+    scan: Scan, after: Key | None, upto: Key, rows: int, *, beside: bool = False
+) -> Generator[Question, Answer, Answer]:
+    """Return the end of a chunk of `rows` rows, as `NextBoundary` is answered. A list of keys needs no question."""
+    if scan.keys:
+        return scan.place_after(after, upto, rows)
+    return (yield scan.border(after, upto, rows, beside=beside))
 
 
 def _asked(state: NextContext, number: int) -> int:
@@ -192,7 +233,9 @@ def _bounded(state: NextContext, number: int, low_watermark: GtidSet) -> Asking:
     if not (yield from _opened(state, number)):
         return False
     asked = _asked(state, number)
-    answer = yield MaximumKey(scan.table, scan.columns, scan.index, low_watermark, scan.descending, asked)
+    answer = yield MaximumKey(
+        scan.table, scan.columns, scan.index, low_watermark, scan.descending, asked, scan.first, scan.last
+    )
     if answer is None:
         state.end(scan, notes.EMPTY)
         return False
@@ -244,7 +287,7 @@ def _halves(state: NextContext, number: int, whole: Range) -> Generator[Question
     rows = max(2, whole.rows)
     while rows > 1:
         rows //= 2
-        answer = yield scan.border(whole.lower, whole.upper, rows)
+        answer = yield from _border(scan, whole.lower, whole.upper, rows)
         if isinstance(answer, tuple) and answer != whole.upper:
             upper_rows = max(1, whole.rows - rows)
             return [Range(whole.lower, answer, rows, lost=lost), Range(answer, whole.upper, upper_rows, lost=lost)]
@@ -257,7 +300,7 @@ def _halves(state: NextContext, number: int, whole: Range) -> Generator[Question
 def _plan_small(state: NextContext, number: int, capacity: Capacity) -> Asking:
     """Plan a table that has not begun as one chunk if it has few rows. Return False if the table must wait."""
     scan = state.scans[number]
-    rows = state.limits.chunk_rows(min(capacity.limits.small_rows, scan.chunk_rows))
+    rows = state.limits.chunk_rows(_most_rows(scan, min(capacity.limits.small_rows, scan.chunk_rows)))
     if scan.boundary is not None or scan.maximum is None or not rows:
         return True
     if not capacity.for_chunk(state, small=True):
@@ -265,7 +308,7 @@ def _plan_small(state: NextContext, number: int, capacity: Capacity) -> Asking:
         return scan.chunk_rows > capacity.limits.small_rows
     if not (yield from _opened(state, number)):
         return False
-    answer = yield scan.border(None, scan.maximum, rows)
+    answer = yield from _border(scan, None, scan.maximum, rows)
     if answer in (None, scan.maximum):
         capacity.take(small=True)
         state.plan(scan, Range(None, scan.maximum, rows))
@@ -290,7 +333,7 @@ def _plan_new(state: NextContext, number: int, capacity: Capacity) -> Generator[
     of them could be too large.
     """
     scan = state.scans[number]
-    rows = state.limits.chunk_rows(scan.chunk_rows)
+    rows = state.limits.chunk_rows(_most_rows(scan, scan.chunk_rows))
     flying = sum(window.scan == number for window in state.held)
     while capacity.for_chunk(state) and not scan.wholly_planned and len(scan.again) < capacity.limits.windows:
         if not scan.times and flying >= capacity.limits.first_windows:
@@ -300,15 +343,20 @@ def _plan_new(state: NextContext, number: int, capacity: Capacity) -> Generator[
         assert maximum is not None
         # A batch does not wait a second time for a question that could not be answered at once.
         beside = rows > capacity.limits.boundary_rows or scan.attempt > 0
-        answer = yield scan.border(scan.boundary, maximum, rows, beside=beside)
+        answer = yield from _border(scan, scan.boundary, maximum, rows, beside=beside)
         if answer is not None and not isinstance(answer, tuple):
             _postponed(state, number, answer)
             return
-        state.cuts += answer is not None and not beside
+        state.cuts += answer is not None and not beside and not scan.keys
         upper = maximum if answer is None else answer
         capacity.take()
         state.plan(scan, Range(scan.boundary, upper, rows))
         scan = state.scans[number] = replace(scan, boundary=upper, attempt=0)
+
+
+def _most_rows(scan: Scan, rows: int) -> int:
+    """Return `rows`, or fewer if a SELECT could not find so many keys of a list."""
+    return min(rows, MAX_LISTED) if scan.keys else rows
 
 
 def _opened(state: NextContext, number: int) -> Asking:

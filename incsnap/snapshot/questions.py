@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from incsnap.gtid import GtidSet
-from incsnap.snapshot.commands import DataCollection
+from incsnap.snapshot.commands import ChosenRows, DataCollection
 from incsnap.snapshot.keys import Key
 from incsnap.tables import TableId
 
@@ -23,7 +23,9 @@ class Describe:
     surrogate key they are the primary key, or the columns of message.key.columns if the table has no primary key.
     Refused has the status NO_PRIMARY_KEY if nothing tells rows apart and there is no surrogate key, or if no index
     begins with the surrogate key. It has SQL_EXCEPTION if the server does not understand the condition
-    (`chunk_query.condition_probe`).
+    (`chunk_query.condition_probe`). It has SKIPPED if the rows that the signal chooses cannot be found.
+
+    The answer about a list of keys names the file of the list, and its columns are those of the keys.
     """
 
     table: TableId  #: table to describe
@@ -35,6 +37,9 @@ class Describe:
     #: Batch that was the first to ask. Its low watermark is enough: after a DDL in the stream the engine begins a new
     #: question. So a table begins even if the server never reaches the newest low watermark in time.
     asked: int = 0
+    chosen: ChosenRows | None = None  #: rows that the signal chooses; None for all
+    #: file of the list of keys, if the list was written down before; "" if not
+    keys: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,8 @@ class MaximumKey:
     low_watermark: GtidSet = field(compare=False)
     descending: tuple[str, ...] = ()  #: as in `KeyOrder`
     asked: int = 0  #: as in `Describe`; rows of later batches come by the binlog
+    first: Key | None = None  #: as in `KeyOrder`
+    last: Key | None = None  #: as in `KeyOrder`
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,8 @@ class NextBoundary:
     rows: int  #: number of rows of the chunk: the answer is the `rows`-th key above `after`
     beside: bool = False  #: whether the answer takes long, so that the planner must look for it beside the stream
     descending: tuple[str, ...] = ()  #: as in `KeyOrder`
+    first: Key | None = None  #: as in `KeyOrder`
+    last: Key | None = None  #: as in `KeyOrder`
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +115,10 @@ class KeyOrder:
     index: str = "PRIMARY"  #: index that begins with `columns`; "" if none does
     descending: tuple[str, ...] = ()  #: those of `columns` that are read from their greatest value down
     is_identified: bool = True  #: whether columns tell the table's rows apart
+    first: Key | None = None  #: least values of leading columns that the signal chooses; None for no limit
+    last: Key | None = None  #: greatest values of leading columns that the signal chooses; None for no limit
+    keys: str = ""  #: file with the signal's list of keys, whose columns are `columns`; "" for none
+    count: int = 0  #: how many keys that list has
 
 
 @dataclass(frozen=True, slots=True)

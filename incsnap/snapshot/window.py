@@ -24,6 +24,8 @@ Batch 0 stands for everything that lies before the job's first place in the binl
   also while the chunk was still being read.
 * **Rows that nothing tells apart.** A table without a key can be read in the order of a surrogate key, but no event can
   discard a row of it. So its events do to its windows what a TRUNCATE does (`disturbed_by`, `finished_by_events`).
+* **Listed keys.** A chunk may be a list of keys in place of a range. If the SELECT finds no row for a key of the list,
+  the window may hold a deletion of the key. All rules hold for this deletion as for a row of the key.
 * **DDL and TRUNCATE.** Such a statement in batches *n+1* to *r* drops a window of which no part was sent. The chunk is
   read again (`spoiled_by`). If a part was sent before, the end of an earlier batch has reached the high watermark, so
   the statement is later than the SELECT. The rest of the window is then sent at once, in front of the batch's events
@@ -42,6 +44,10 @@ batch *r* send this row.
 
 A discarded row is not lost: the last event of *k* in batches *n+1* to *r* is sent, and it brings version *v* or a newer
 one. A row that was deleted before the SELECT is not read, and its delete is sent as an event like any other.
+
+**Proof for listed keys.** Let the SELECT find no row of key *k*, and let batch *r* send the deletion of *k*. The proof
+above holds with "there is no row" as the version *v* of *k*. So the last event of *k* in batches up to *n* is a
+deletion, or there is no event. At the place where the deletion is sent, the table has no row of *k*.
 
 **Proof for rows that nothing tells apart.** The SELECT saw the table as it was at a place in the log. That place lies
 between the end of batch *n* and the high watermark, and so before the end of the batch that sends the first part. An
@@ -90,6 +96,14 @@ class Chunk:
     index: str = "PRIMARY"  #: index that the SELECT must use. It begins with `columns`. "": the server chooses
     #: those of `columns` that run from their greatest value down; "<" follows that order
     descending: tuple[str, ...] = ()
+    first: Key | None = None  #: least values of leading columns, whatever the order; None for no limit
+    last: Key | None = None  #: greatest values of leading columns, whatever the order; None for no limit
+    every: int = 0  #: one row in so many, by a hash of `columns`; 0: all rows
+    seed: int = 0  #: part of that hash
+    #: file with a list of keys; "" for none. `lower` and `upper` are then places in the list, from 0: a chunk has the
+    #: keys from `lower` on, without `upper`. The columns of the keys are `columns`.
+    keys: str = ""
+    deletes: bool = False  #: whether a key of the list that the table does not have becomes a deletion
 
 
 def ordering_columns(shape: TableShape, names: tuple[str, ...]) -> tuple[Column, ...]:
@@ -117,6 +131,7 @@ class ChunkResult:
     file: str = ""
     record_bytes: int = 0  #: bytes of all keys and values of the rows' records
     parts: int = 1  #: number of parts that the rows are cut into; a part is the unit of release
+    absent: int = 0  #: keys of the chunk's list that the table did not have
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from uuid import uuid4
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from incsnap.checkpoint.location import own_part
@@ -65,6 +65,35 @@ class Job:
         name = name or new_id()
         send_signal(self.settings, name, kind, data or {})
         return name
+
+    def reread(
+        self,
+        table: str,
+        keys: DataFrame | Sequence[Mapping[str, object]],
+        *,
+        deletes_absent: bool = False,
+        name: str | None = None,
+    ) -> str:
+        """Ask the job to read the rows of `table` (`db.table`) with these keys again, and return the signal's id.
+
+        `keys` have the columns and the form of the record's key: dicts, or a DataFrame with one row for each key. With
+        `deletes_absent` a key that the table does not have becomes a deletion and a tombstone. A DataFrame is written
+        as Parquet beside the checkpoint first. Errors are those of `signal`.
+
+        >>> job.reread("shop.orders", [{"id": 5}, {"id": 7}], name="orders-5-7")
+        'orders-5-7'
+        """
+        data: dict[str, object] = {"type": "incremental", "data-collections": [table]}
+        if deletes_absent:
+            data["incsnap-absent"] = "delete"
+        name = name or new_id()
+        if isinstance(keys, DataFrame):
+            place = f"{own_part(self.settings.checkpoint_location)}/given-keys/{uuid4().hex}"
+            keys.write.parquet(place)
+            data["incsnap-keys-file"] = place
+        else:
+            data["incsnap-keys"] = [dict(key) for key in keys]
+        return self.signal("execute-snapshot", data, name=name)
 
     def stop(self) -> None:
         """Stop the job at the end of a batch, and return when it has stopped.

@@ -18,15 +18,19 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import pyarrow.compute as pc
 from pymysql.connections import Connection
 
+from incsnap.checkpoint.key_lists import KeyLists
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.servers import MySqlSettings
 from incsnap.config.settings import Settings
 from incsnap.envelope.json_rows import rows_of
+from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, absent_records, joined
 from incsnap.envelope.records import shares_identity
 from incsnap.envelope.snapshot_records import snapshot_records
 from incsnap.envelope.sources import SourceConstants
+from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ChunkFailed, ServerUnreachable
 from incsnap.events import BinlogPosition, StreamPosition, server_of
 from incsnap.gtid import GtidSet
@@ -36,9 +40,9 @@ from incsnap.mysql.column_defaults import defaults_of
 from incsnap.mysql.session import connect, is_alive, query
 from incsnap.mysql.watermarks import high_watermark, wait_until_executed
 from incsnap.snapshot import failures
-from incsnap.snapshot.chunk_query import chunk_tail
+from incsnap.snapshot.chunk_query import chunk_tail, listed_tail
 from incsnap.snapshot.sizing import select_seconds
-from incsnap.snapshot.window import ChunkResult, ordering_columns
+from incsnap.snapshot.window import Chunk, ChunkResult, ordering_columns
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks import blocks, process_name
 from incsnap.tasks.chunk_failures import ChunkRefused, failed
@@ -127,6 +131,7 @@ class _Group:
     def __init__(self, orders: Sequence[ChunkOrder], settings: Settings, buffers: WindowBuffers) -> None:
         self._settings = settings
         self._buffers = buffers
+        self._lists = KeyLists(buffers.files)
         self._tables = list(dict.fromkeys(order.read.chunk.table for order in orders))
         self._shapes: dict[TableId, TableShape] = {}
         self._server: tuple[int, str] = (0, "")
@@ -255,12 +260,14 @@ class _Group:
         chunk, window, end = order.read.chunk, order.read.window, order.end
         settings = self._settings
         shape = self._shape(connection, chunk.table)
+        format_ = format_of(settings, shape)
+        listed = None if not chunk.keys else self._listed(chunk, format_)
         try:
-            tail = chunk_tail(chunk, ordering_columns(shape, chunk.columns))
+            ordering = ordering_columns(shape, chunk.columns)
+            tail = chunk_tail(chunk, ordering) if listed is None else listed_tail(chunk, ordering, listed.sql)
         except (KeyError, ValueError) as error:
             what = f"the key of {chunk.table} is no longer the one it was cut by: {error}"
             raise ChunkRefused(failures.SHAPE, what) from error
-        format_ = format_of(settings, shape)
         may_take = select_seconds(window.doublings, settings.mysql.query_timeout_seconds)
         select_began = time.monotonic()
         columns = read_chunk(
@@ -273,14 +280,12 @@ class _Group:
         )
         seconds = time.monotonic() - select_began
         now_us = time.time_ns() // 1000
+        source, layout = SourceConstants(end.file, end.pos, now_us, self._server[0]), order.layout
+        absent = None
+        if listed is not None:
+            columns, absent = listed.rows_among(columns)
         records = snapshot_records(
-            format_,
-            columns,
-            SourceConstants(end.file, end.pos, now_us, self._server[0]),
-            order.layout.partitions,
-            order.layout.buckets,
-            now_us=now_us,
-            most=MAX_RECORD_BYTES,
+            format_, columns, source, layout.partitions, layout.buckets, now_us=now_us, most=MAX_RECORD_BYTES
         )
         # Rows with one identity have one key, and so are in one bucket.
         if not shape.key and format_.view.identity and any(map(shares_identity, records.values())):
@@ -290,9 +295,15 @@ class _Group:
                 " table has no unique key without NULLs, so message.key.columns must name columns that tell its rows"
                 " apart",
             )
+        rows, missing = rows_of(columns), 0
+        # A condition may hide the row of a key, so only without one is a key known to have no row.
+        if listed is not None and absent is not None and not chunk.condition:
+            missing = int(pc.sum(absent).as_py() or 0)
+            if chunk.deletes:
+                deletions = absent_records(listed, absent, source, layout.partitions, layout.buckets, now_us)
+                records = joined(records, deletions)
         record_bytes = sum(map(blocks.record_bytes, records.values()))
-        rows = rows_of(columns)
-        parts = max(1, min(rows, -(-record_bytes // PART_BYTES)))
+        parts = max(1, min(rows + missing, -(-record_bytes // PART_BYTES)))
         return ChunkResult(
             rows=rows,
             bytes=sum(int(column.nbytes) for column in columns if column is not None),
@@ -300,7 +311,16 @@ class _Group:
             file=self._buffers.write_window(window.id, records, parts),
             record_bytes=record_bytes,
             parts=parts,
+            absent=missing,
         )
+
+    def _listed(self, chunk: Chunk, format_: TableFormat) -> ListedKeys:
+        """Return the keys of the chunk. Raise ChunkRefused if they have not the form of the table's keys any more."""
+        begin, end = (int(key[0] or 0) if key is not None else 0 for key in (chunk.lower, chunk.upper))
+        try:
+            return ListedKeys.read(format_, self._lists.read(chunk.keys, begin, end))
+        except KeyRefused as error:
+            raise ChunkRefused(failures.SHAPE, f"{chunk.table}: {error}") from error
 
 
 def _log_id(end: StreamPosition, server_uuid: str, high_file: str, high_pos: int) -> str:

@@ -198,12 +198,12 @@ def _batch(lines: Sequence[Line]) -> pa.RecordBatch:
 
 def consumed(topic: str, records: pa.RecordBatch) -> Iterator[Record]:
     """Yield what a consumer reads in the records. Tombstones are skipped."""
-    for value in records.column("value").to_pylist():
+    for key, value in zip(records.column("key").to_pylist(), records.column("value").to_pylist(), strict=True):
         if value is not None:
-            yield from _read(_OF_TOPIC[topic], json.loads(value))
+            yield from _read(_OF_TOPIC[topic], json.loads(value), key)
 
 
-def _read(table: TableId, value: Any) -> Iterator[Record]:
+def _read(table: TableId, value: Any, key: bytes) -> Iterator[Record]:
     if "__op" in value:
         yield _flat(table, value)
         return
@@ -211,6 +211,10 @@ def _read(table: TableId, value: Any) -> Iterator[Record]:
     if op == "r":
         row = value["after"]
         yield Record(table, "r", _key(table, row), row["v"], reading=source["server_id"], shape=row["s"])
+        return
+    if op == "d" and source["snapshot"] == "incremental":
+        row = json.loads(key)
+        yield Record(table, "x", _key(table, row.get("payload", row)), -1, reading=source["server_id"])
         return
     version, transaction = source["pos"], source["server_id"]
     if op == "t":

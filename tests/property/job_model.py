@@ -32,10 +32,11 @@ from incsnap.kafka.producer_cache import ProducerCache
 from incsnap.kafka.transaction import BucketWriter
 from incsnap.planner.answers import Answers
 from incsnap.planner.batch import batch_parts
+from incsnap.planner.chosen_rows import ChosenRowsOf
 from incsnap.planner.chunk_readers import Answer, Begun, PutBack, ReaderMessage, ReadOrders
 from incsnap.planner.chunk_results import ChunkResults, delete_spent
 from incsnap.planner.ended_unlogged import EndedUnlogged, XaRecovery
-from incsnap.snapshot.commands import Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
+from incsnap.snapshot.commands import ChosenRows, Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import BatchFacts, Plan, drive, next_context
 from incsnap.snapshot.notifications import COMPLETED, QUARANTINED
@@ -63,8 +64,8 @@ from tests.property.event_records import (
 )
 from tests.property.kafka_model import Broker, Died
 from tests.property.model_options import ModelOptions, random_options
-from tests.property.mysql_model import ServerConnection, read_chunk
-from tests.property.server_model import TABLES, Event, Row, Server, Xa
+from tests.property.mysql_model import KEYS, ServerConnection, read_chunk
+from tests.property.server_model import TABLES, Event, Row, Server, Xa, keys_of
 from tests.property.topic_model import Record, Topic, Violation
 from tests.support.files_in_memory import FilesInMemory
 from tests.support.kafka import one_partition
@@ -147,9 +148,22 @@ class Job:
     At its end `live` asks for all tables again, so that the topic must become equal to the tables.
     """
 
-    def __init__(self, random_: random.Random, options: ModelOptions | None = None, *, chain: str = PLAIN) -> None:
-        """`chain`: the transforms of one table, by their name in `CHAINS`."""
+    def __init__(
+        self,
+        random_: random.Random,
+        options: ModelOptions | None = None,
+        *,
+        chain: str = PLAIN,
+        lists_keys: bool = False,
+    ) -> None:
+        """`chain`: the transforms of one table, by their name in `CHAINS`.
+
+        `lists_keys`: some signals choose rows by a list of keys, and keys of table a without a row become deletions.
+        """
         self.random = random_
+        self.lists_keys = lists_keys
+        #: Signal -> the rows that it chooses.
+        self.listed: dict[str, frozenset[Row]] = {}
         self.chain = chain
         self.settings = CHAINS[chain]
         self.options = options = options or random_options(random_)
@@ -230,6 +244,8 @@ class Job:
                 self.server.step()
             if self.random.random() < self.options.signals:
                 self.server.commit(self._any_command())
+            if self.lists_keys and self.random.random() < 0.5:
+                self.server.commit(self._execute_listed(self.random.choice(list(TABLES))))
             if self.options.failing_over and self.random.random() < 0.3:
                 self.server.fail_over()
             self.batch()
@@ -301,6 +317,7 @@ class Job:
         self.offset = end
         if self.random.random() >= 0.1:  # otherwise the planner dies before this
             delete_spent(self.buffers, end)
+            self.chosen.lists.forget({scan.keys for scan in end.snapshot.scans if scan.keys}, end.batch)
 
     # -- planner
 
@@ -313,10 +330,11 @@ class Job:
             self.readers, self.buffers, 2, lambda table: (TOPICS[table],), clock=lambda: self.now_ms / 100
         )
         self.boundaries = LateAnswers(
-            lambda asked: Answers(self.connection, SETTINGS.columns)(asked),
+            lambda asked: Answers(self.connection, SETTINGS.columns, chosen=self.chosen)(asked),
             self.random,
             lambda: self.options.boundaries_beside and self.random.random() < 0.5,
         )
+        self.chosen = ChosenRowsOf(self.settings, self.files)
         self.cleaned = False
 
     def _plan(self, start: Offset, all_of_it: bool) -> Offset:
@@ -358,7 +376,7 @@ class Job:
             release_bytes=self.random.choice((1_000, 30, 10, 0)) * 40,
             has_backlog=not all_of_it and self.random.random() < 0.1,
         )
-        answers = Answers(self.connection, SETTINGS.columns, self.boundaries, clock=lambda: 0.0)
+        answers = Answers(self.connection, SETTINGS.columns, self.boundaries, chosen=self.chosen, clock=lambda: 0.0)
         plan: Plan = drive(next_context(start.snapshot, facts), answers)
         context = plan.context
         flying, planned = self._counted(context, context.in_flight), self._counted(context, context.planned)
@@ -527,11 +545,11 @@ class Job:
             for sent in log:
                 received = [record for topic, records in sent.records for record in consumed(topic, records)]
                 rows = [
-                    replace(each, signal=self.read[each.reading].signal) if each.op == "r" else each
+                    replace(each, signal=self.read[each.reading].signal) if each.op in "rx" else each
                     for each in received
                 ]
                 self.topic.append(bucket, sent.batch, rows)
-                self._check_released(sent.batch, [row for row in rows if row.op == "r"])
+                self._check_released(sent.batch, [row for row in rows if row.op in "rx"])
 
     def _check_released(self, batch: int, rows: list[Record]) -> None:
         """Check the snapshot rows of a batch by the binlog alone (I5).
@@ -556,7 +574,7 @@ class Job:
             self.overtaken.append(row)
         before = self.server.between(self.offsets[0].stream, until)
         altered = sum(event.kind == "ddl" and event.table == table for _, event in before)
-        if row.shape != self.shape_before[table] + altered:
+        if row.op == "r" and row.shape != self.shape_before[table] + altered:
             raise Violation("shape", f"{row} is sent in batch {end.batch}, whose table was altered {altered} times")
 
     # -- signals
@@ -574,6 +592,21 @@ class Job:
         if share < 0.9:
             return SetThrottle(name, ((ROWS, self.random.choice((0, 1, 3, 1_000))),))
         return Stop(name, self.random.choice((None, *(frozenset({table}) for table in TABLES))))
+
+    def _execute_listed(self, table: TableId) -> Execute:
+        """Return a signal for some keys of a table, whether there are such rows or not.
+
+        Keys of table b are the first column of its primary key, so no key of it becomes a deletion.
+        """
+        self.signals += 1
+        keys = self.random.sample(keys_of(table), self.random.randint(1, 6))
+        given = json.dumps([{"k": key[0]} for key in keys])
+        chosen = ChosenRows(given, deletes=len(KEYS[table]) == 1)
+        command = Execute(f"l{self.signals}", (DataCollection(table, chosen=chosen),))
+        first = {key[0] for key in keys}
+        self.listed[command.id] = frozenset(row for row in keys_of(table) if row[0] in first)
+        self.asked[command.id] = command
+        return command
 
     def _execute(self, tables: list[TableId]) -> Execute:
         self.signals += 1

@@ -91,6 +91,9 @@ class ServerConnection:
             "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME": self._indexes,
             "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_KEY": self._columns,
             "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLLATION_NAME": lambda *_: [],
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES": lambda *_: [
+                (table.database, table.table) for table in TABLES
+            ],
             r"SELECT /\*": lambda sql, _: self.select(sql),
             r"\(SELECT /\*": lambda sql, _: [
                 row for one in sql[1:-1].split(") UNION ALL (") for row in self.select(one)

@@ -15,6 +15,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
+from incsnap.envelope.listed_keys import ListedKeys
 from incsnap.envelope.record_encoder import READ
 from incsnap.envelope.records import overtaken_by
 from incsnap.envelope.table_format import TableFormat
@@ -29,6 +30,7 @@ from incsnap.snapshot.window import Window
 from incsnap.tables import TableId
 from incsnap.tasks import bucket
 from incsnap.tasks import chunk as chunk_task
+from incsnap.tasks.bucket import _without
 from tests.property.event_records import DROPPED, KEYS_OF_VALUES, PLAIN, templates
 from tests.property.job_model import Job
 from tests.property.mysql_model import ServerConnection
@@ -106,6 +108,18 @@ def all_rows(rows: pa.RecordBatch, _overtaking: Sequence[pa.Array]) -> pa.Record
     return rows
 
 
+def all_but_deletions_kept(rows: pa.RecordBatch, overtaking: Sequence[pa.Array]) -> pa.RecordBatch:
+    """Return the rows without overtaken ones, and with all deletions."""
+    values = rows.column("value").cast(pa.string())
+    is_deletion = pa.compute.fill_null(pa.compute.match_substring(values, '"op":"d"'), True)
+    kept = _without(rows.filter(pa.compute.invert(is_deletion)), overtaking)
+    return pa.concat_batches([kept, rows.filter(is_deletion)])
+
+
+def nothing_is_there(self: ListedKeys, columns: list[Any]) -> tuple[list[Any], pa.Array]:
+    return columns, pa.repeat(pa.scalar(True), len(self.records))
+
+
 def none_at_all(*_: object) -> None:
     return None
 
@@ -147,10 +161,13 @@ class Mutant:
     #: seed of a run that catches it; nothing needs to be simplified here, and the run is the same each time
     seed: int = 0
     chain: str = PLAIN  #: the transforms of one table
+    lists_keys: bool = False  #: signals choose keys, as in `Job`
 
 
-def mutant(breaks: str, *wrong: tuple[Any, str, Any], seed: int = 0, chain: str = PLAIN) -> Mutant:
-    return Mutant(wrong, frozenset(breaks.split(", ")), seed, chain)
+def mutant(
+    breaks: str, *wrong: tuple[Any, str, Any], seed: int = 0, chain: str = PLAIN, lists_keys: bool = False
+) -> Mutant:
+    return Mutant(wrong, frozenset(breaks.split(", ")), seed, chain, lists_keys)
 
 
 MUTANTS = {
@@ -196,6 +213,12 @@ MUTANTS = {
     "a dropped event overtakes nothing": mutant(
         "overtaken", (bucket, "overtaken_by", only_what_is_sent), chain=DROPPED
     ),
+    "no deletion is discarded": mutant(
+        "vanished, overtaken", (bucket, "_without", all_but_deletions_kept), lists_keys=True
+    ),
+    "a key outside of the chunk is absent": mutant(
+        "vanished, diverged", (ListedKeys, "rows_among", nothing_is_there), lists_keys=True
+    ),
     "replayed batches sent again": mutant("twice, back in time", (transaction, "committed_batch", none_at_all)),
     "a kept producer of the same batch": mutant(
         "twice, back in time", (producer_cache.ProducerCache, "take", any_kept)
@@ -221,7 +244,7 @@ def test_without_this_rule_an_invariant_breaks(name: str) -> None:
 
 def broken_by(seed: int, tried: Mutant) -> str | None:
     """Return the invariant that a run breaks, or None."""
-    job = Job(random.Random(seed), chain=tried.chain)
+    job = Job(random.Random(seed), chain=tried.chain, lists_keys=tried.lists_keys)
     with ExitStack() as wrong:
         if tried.chain != PLAIN:
             # The records of events are kept; those of the mutant are its own.
@@ -237,6 +260,9 @@ def broken_by(seed: int, tried: Mutant) -> str | None:
     return None
 
 
-@pytest.mark.parametrize(("seed", "chain"), sorted({(tried.seed, tried.chain) for tried in MUTANTS.values()}))
-def test_runs_that_caught_a_mutant_hold_with_the_rules(seed: int, chain: str) -> None:
-    Job(random.Random(seed), chain=chain).live()
+@pytest.mark.parametrize(
+    ("seed", "chain", "lists_keys"),
+    sorted({(tried.seed, tried.chain, tried.lists_keys) for tried in MUTANTS.values()}),
+)
+def test_runs_that_caught_a_mutant_hold_with_the_rules(seed: int, chain: str, lists_keys: bool) -> None:
+    Job(random.Random(seed), chain=chain, lists_keys=lists_keys).live()

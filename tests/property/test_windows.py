@@ -47,6 +47,12 @@ def test_a_row_is_overtaken_whatever_transforms_make_of_its_events(chain: str) -
         Job(random.Random(seed), chain=chain).live()
 
 
+def test_listed_keys_are_read_and_only_absent_ones_are_deleted() -> None:
+    """Signals choose keys while rows come and go. An absent key becomes a deletion, through its window."""
+    for seed in range(3_000, 3_000 + _RUNS):
+        Job(random.Random(seed), lists_keys=True).live()
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_run_is_repeated_exactly_by_its_seed(seed: int) -> None:
     """Check that a seed gives the same run again, because the mutants' runs are known by their seeds."""

@@ -25,11 +25,12 @@ class Record:
     """A record as the consumer reads it."""
 
     table: TableId
-    op: str  #: c, u or d for an event, t for a TRUNCATE, r for a snapshot row
+    #: c, u or d for an event, t for a TRUNCATE, r for a snapshot row, x for a deletion that a snapshot has found
+    op: str
     key: Row | None
     version: int
     transaction: int = -1  #: index of the event's transaction; -1 for a snapshot row
-    #: For a snapshot row: the number of the reading that found it, and how many DDLs had changed its table then.
+    #: For r and x: the number of the reading that found it. For r: how many DDLs had changed its table then.
     reading: int = 0
     shape: int = 0
     #: Id of the signal that asked for the snapshot row.
@@ -67,6 +68,10 @@ class Topic:
                 for key in [key for key in rows[record.table] if (record.table, key) in last]:
                     del rows[record.table][key]
                 continue
+            if record.op == "x":
+                if record.key in rows[record.table]:
+                    raise Violation("vanished", f"{record} in batch {batch}, though the row is there")
+                continue
             newest = max(last.get((record.table, record.key), -1), cleared.get(record.table, -1))
             # A snapshot row may repeat the version of an event before it. It may not be older.
             if record.version < newest:
@@ -85,10 +90,10 @@ class Topic:
         changed layout took back a window of which a part was sent.
         """
         identity: object = (record.table, record.key, record.op, record.version)
-        if record.op == "r":
+        if record.op in "rx":
             if job.server.committed[record.table].key_shape or job.relaid:
                 return
-            identity = (record.table, record.key, "r", record.signal)
+            identity = (record.table, record.key, record.op, record.signal)
         if identity in seen:
             raise Violation("twice", f"{record} in batch {batch}")
         seen.add(identity)
@@ -123,7 +128,8 @@ class Topic:
                 table = collection.table
                 if table in job.stopped.get(signal, ()) or truncated.get(table, -1) >= transaction:
                     continue
-                for key in before[table].rows:
+                meant = job.listed.get(signal)
+                for key in before[table].rows if meant is None else meant & before[table].rows.keys():
                     came = arrived.get((table, key), ())
                     if key not in job.quarantined and not any(
                         record.signal == signal or (record.transaction, record.version) > (transaction, version)

@@ -16,7 +16,7 @@ import pytest
 
 from incsnap.events import PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet
-from incsnap.snapshot.commands import DataCollection
+from incsnap.snapshot.commands import ChosenRows, DataCollection
 from incsnap.snapshot.context import Range, Release, Request, Scan, SnapshotContext
 from incsnap.snapshot.notifications import STARTED, Notification
 from incsnap.snapshot.offset import VERSION, Offset, OpenCounts, TopicLayout
@@ -28,7 +28,9 @@ FOLDER = Path(__file__).with_name("offsets")
 NEWEST = FOLDER / f"version-{VERSION}.json"
 
 _SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
-_ORDERS, _CUSTOMERS, _AUDIT, _LINES = (TableId("inventory", name) for name in ("orders", "customers", "audit", "lines"))
+_ORDERS, _CUSTOMERS, _AUDIT, _LINES, _ITEMS = (
+    TableId("inventory", name) for name in ("orders", "customers", "audit", "lines", "items")
+)
 _READING = ChunkResult(2_500, 900_000, 0.5, "binlog.000012", 8_200, _SERVER, "", "w3-1.arrow", 1_950_000, 4)
 
 
@@ -80,6 +82,30 @@ EXPECTED = Offset(
                 times=(ChunkTime(2_500, 5.5), ChunkTime(10_000, 7.25)),
                 doublings=1,
             ),
+            Scan(
+                4,
+                Request("keys-1", DataCollection(_ITEMS, chosen=ChosenRows(topic="lost-keys", deletes=True))),
+                5_000,
+                ("id",),
+                "PRIMARY",
+                "decade",
+                True,
+                ("100000",),
+                ("5000",),
+                rows_read=4_000,
+                keys="5d1f0c9c2f6a4f0e8c1b7a3e9d2c4b6a",
+                absent=1_000,
+            ),
+            Scan(
+                5,
+                Request("range-1", DataCollection(_CUSTOMERS, chosen=ChosenRows(first='{"id":7}', every=100, seed=3))),
+                2_500,
+                ("id",),
+                "PRIMARY",
+                "facade",
+                True,
+                first=("7",),
+            ),
         ),
         planned=(
             Window("w4", 1, _ORDERS, "ad-hoc-1", ("25000",), ("30000",), 5_000, 812, planned_ms=1_763_800_100),
@@ -94,7 +120,7 @@ EXPECTED = Offset(
         ),
         paused=True,
         recent=("ad-hoc-1",),
-        scans_begun=3,
+        scans_begun=5,
         paused_by="pause-1",
         throttle=Throttle((Bound(ROWS, 5_000, "slow-1"), Bound(REPLICA_LAG, 0, "fast-2")), 1_763_800_001_000),
     ),
@@ -118,6 +144,10 @@ def _kept(version: int) -> dict[str, Any]:
     return kept
 
 
+#: The offset as version 7 kept it: without rows that a signal chooses.
+_EXPECTED_OF_7 = replace(
+    EXPECTED, snapshot=replace(EXPECTED.snapshot, scans=EXPECTED.snapshot.scans[:3], scans_begun=3)
+)
 _SCANS = (
     replace(EXPECTED.snapshot.scans[0], begun_again=0, lost_readings=0),
     EXPECTED.snapshot.scans[1],
@@ -125,8 +155,8 @@ _SCANS = (
 )
 #: The offset as version 6 kept it: without tables begun again, sought XA transactions and times of chunks.
 _EXPECTED_OF_6 = replace(
-    EXPECTED,
-    snapshot=replace(EXPECTED.snapshot, scans=_SCANS, planned=EXPECTED.snapshot.planned[:1]),
+    _EXPECTED_OF_7,
+    snapshot=replace(_EXPECTED_OF_7.snapshot, scans=_SCANS, planned=EXPECTED.snapshot.planned[:1]),
     sought=(),
 )
 #: The offset as version 5 and older kept it: without a key that descends.
@@ -134,7 +164,8 @@ _EXPECTED_BEFORE = replace(_EXPECTED_OF_6, snapshot=replace(_EXPECTED_OF_6.snaps
 
 
 def test_an_offset_that_was_kept_is_read_whole() -> None:
-    assert Offset.load(_kept(7)) == EXPECTED
+    assert Offset.load(_kept(8)) == EXPECTED
+    assert Offset.load(_kept(7)) == _EXPECTED_OF_7
     assert Offset.load(_kept(6)) == _EXPECTED_OF_6
     assert Offset.load(_kept(5)) == _EXPECTED_BEFORE
 

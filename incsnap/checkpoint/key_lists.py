@@ -1,0 +1,95 @@
+"""Files with the keys that signals choose: `keys/<digest of the keys>.arrow`, in blocks of equal size.
+
+The offset names the file of a list while its table is read. A list is written before an offset names it, and stays for
+some batches after the last offset that does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+
+import pyarrow as pa
+
+from incsnap.checkpoint.files import Files, names_in, packed, unpack_all
+from incsnap.checkpoint.windows import CheckpointDamaged
+
+#: Keys of a block. A chunk has at most 5,000 keys, so it reads one block or two.
+_BLOCK = 10_000
+#: Batches for which a file is kept after the last offset that names it: a power cut may take back some batches.
+_KEPT = 16
+_SCHEMA = pa.schema([("key", pa.string())])
+
+
+class KeyLists:
+    """The lists of keys beside one checkpoint. `files` is incsnap's part of the checkpoint."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        #: Lists that an offset has named, or that an earlier process has left.
+        self._named: set[str] | None = None
+        #: List -> the batch after which it can be deleted.
+        self._leaving: dict[str, int] = {}
+
+    def write(self, keys: Sequence[str]) -> str:
+        """Write the keys, forced to the disk, and return the name of the list."""
+        self._known()
+        digest = hashlib.sha256()
+        blocks = {}
+        for begin in range(0, len(keys), _BLOCK):
+            block = pa.record_batch([pa.array(keys[begin : begin + _BLOCK], pa.string())], schema=_SCHEMA)
+            digest.update("\n".join(keys[begin : begin + _BLOCK]).encode())
+            blocks[str(begin // _BLOCK)] = block
+        name = digest.hexdigest()[:32]
+        self._files.write(_path(name), packed(blocks), durable=True)
+        return name
+
+    def read(self, name: str, begin: int, end: int) -> list[str]:
+        """Return the keys from place `begin` on, without `end`. Raise CheckpointDamaged if the file is gone or torn."""
+        first, last = begin // _BLOCK, max(begin, end - 1) // _BLOCK
+        content = self._files.opened(_path(name))
+        try:
+            blocks = [] if content is None else unpack_all(content, [str(block) for block in range(first, last + 1)])
+        except pa.ArrowInvalid:
+            blocks = []
+        if len(blocks) != last - first + 1:
+            raise CheckpointDamaged(f"{self._files.path(_path(name))}, a list of chosen keys, is gone or torn")
+        keys: list[str] = pa.Table.from_batches(blocks).column(0).slice(begin - first * _BLOCK, end - begin).to_pylist()
+        return keys
+
+    def count(self, name: str) -> int:
+        """Return how many keys a list has. Raise CheckpointDamaged if the file is gone or torn."""
+        content = self._files.opened(_path(name))
+        try:
+            blocks = None if content is None else sorted(names_in(content), key=int)
+            if blocks is None or content is None:
+                raise CheckpointDamaged(f"{self._files.path(_path(name))}, a list of chosen keys, is gone")
+            return sum(len(block) for block in unpack_all(content, blocks[-1:])) + _BLOCK * max(0, len(blocks) - 1)
+        except (pa.ArrowInvalid, ValueError):
+            raise CheckpointDamaged(f"{self._files.path(_path(name))}, a list of chosen keys, is torn") from None
+
+    def forget(self, named: Collection[str], done: int) -> None:
+        """Delete lists that are not needed any more.
+
+        Batch `done` is done, and the offset at its end names `named`. A list that no offset has named yet stays.
+        """
+        known = self._known()
+        known.update(named)
+        for name in known:
+            if name in named:
+                self._leaving.pop(name, None)
+            else:
+                self._leaving.setdefault(name, done + _KEPT)
+        for name in [name for name, last in self._leaving.items() if last <= done]:
+            self._files.delete(_path(name))
+            known.discard(name)
+            del self._leaving[name]
+
+    def _known(self) -> set[str]:
+        if self._named is None:
+            self._named = {file.partition(".")[0] for file in self._files.names("keys")}
+        return self._named
+
+
+def _path(name: str) -> str:
+    return f"keys/{name}.arrow"

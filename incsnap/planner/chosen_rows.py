@@ -1,0 +1,185 @@
+"""Finding the rows that a signal chooses: how they are ordered, between which keys they lie, and which list names them.
+
+A list of keys is read from its source once, checked, put in order, and written beside the checkpoint. Its chunks are
+ranges of places in the list. A range of keys gives the table's order two limits. A range of another column than the
+key's first is read in the order of an index that begins with this column.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.key_lists import KeyLists
+from incsnap.config.settings import Settings
+from incsnap.config.topics import topics_of
+from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, in_order, refusal_of_deletions, refusal_of_keys
+from incsnap.envelope.record_encoder import READ
+from incsnap.envelope.table_format import TableFormat
+from incsnap.envelope.table_view import TableView, ViewField
+from incsnap.errors import IncsnapError, ServerUnreachable, shorten
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.mysql.catalog import tables as captured_tables
+from incsnap.mysql.column_defaults import shape_with_defaults
+from incsnap.planner.key_sources import keys_of
+from incsnap.planner.table_ordering import CatalogEntry, Ordering, TableRefused, ordering_of
+from incsnap.snapshot import notifications as notes
+from incsnap.snapshot.commands import ChosenRows
+from incsnap.snapshot.keys import Key, can_be_limit
+from incsnap.tables import Column
+from incsnap.tasks.formats import format_of
+from incsnap.types.given_values import compared, printed
+from incsnap.types.modes import Modes
+
+#: Keys whose form is checked at a time.
+_CHECKED = 5_000
+
+
+class ChosenRowsOf:
+    """The rows that signals of one job choose. `files` is incsnap's part of the checkpoint."""
+
+    def __init__(self, settings: Settings, files: Files) -> None:
+        self._settings = settings
+        self._kafka = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+        self.lists = KeyLists(files)
+
+    def listed(
+        self, connection: Connection[Any], entry: CatalogEntry, chosen: ChosenRows, name: str
+    ) -> tuple[Ordering, str, int]:
+        """Return the order of the key's columns, the name of the list of keys, and how many keys it has.
+
+        `name` is that of the list if it was written before. Raise TableRefused if the rows cannot be found by keys, and
+        IncsnapError if the list's source does not answer.
+        """
+        format_ = self._format(connection, entry)
+        reason = refusal_of_keys(format_)
+        if not reason and chosen.deletes:
+            reason = refusal_of_deletions(format_) or self._sharing(connection, format_)
+            reason = reason and f"incsnap-absent=delete cannot be obeyed: {reason}"
+        if reason:
+            raise _refused(reason)
+        columns = tuple(field.column for field in format_.view.key)
+        order = Ordering.by(columns, entry.index_of(columns))
+        if not order.index and not chosen.walks:
+            names = ", ".join(column.name for column in columns)
+            raise _refused(
+                f"no index begins with the key's columns {names}, so each chunk would walk through the whole table:"
+                " create an index, or allow the walk with incsnap-whole-table=true"
+            )
+        name = name or self._written(chosen, format_)
+        return order, name, self.lists.count(name)
+
+    def range(
+        self, entry: CatalogEntry, view: TableView, chosen: ChosenRows, surrogate: str
+    ) -> tuple[Ordering, Key | None, Key | None]:
+        """Return the order of the rows, and the least and greatest values of its leading columns.
+
+        Raise TableRefused if the signal names columns that the order does not begin with, or values of another form.
+        """
+        first, last = (json.loads(text, parse_float=Decimal) if text else None for text in (chosen.first, chosen.last))
+        named = first if first is not None else last
+        if named is None:
+            return ordering_of(entry, view, surrogate), None, None
+        fields = {field.name: field for field in _all_fields(view)}
+        unknown = [name for name in named if name not in fields]
+        if unknown:
+            raise _refused(f"the table has no column {', '.join(unknown)}")
+        columns = [fields[name].column for name in named]
+        order = _order_of_range(entry, view, surrogate, columns)
+        if not order.index:
+            raise _no_index(list(named))
+        modes = self._settings.modes
+        limits = [
+            None if given is None else tuple(_limit(fields[name], modes, given[name]) for name in named)
+            for given in (first, last)
+        ]
+        return order, limits[0], limits[1]
+
+    def _format(self, connection: Connection[Any], entry: CatalogEntry) -> TableFormat:
+        shape = entry.shape
+        if self._settings.asks_for_columns:
+            shape = shape_with_defaults(connection, shape, definitions=self._settings.columns.needs_definitions)
+        return format_of(self._settings, shape)
+
+    def _written(self, chosen: ChosenRows, format_: TableFormat) -> str:
+        """Read the list from its source and write it. Return its name. The list may be empty."""
+        try:
+            keys = in_order(keys_of(chosen, self._kafka))
+            for begin in range(0, len(keys), _CHECKED):
+                ListedKeys.read(format_, keys[begin : begin + _CHECKED])
+        except KeyRefused as error:
+            raise _refused(str(error)) from None
+        except ServerUnreachable as error:
+            # This is not MySQL, so no connection of the planner is lost.
+            raise IncsnapError(error.message, error.hint) from None
+        return self.lists.write(keys)
+
+    def _sharing(self, connection: Connection[Any], format_: TableFormat) -> str:
+        """Return a refusal if another table's records have the same topic and keys of the same form, else ""."""
+        read = format_.encoders[READ]
+        if read is not None and read.spec.key_fields:
+            return ""  # the router names the table in the key
+        own = format_.view.shape.id
+        for table in captured_tables(connection, self._settings.tables):
+            if table != own and format_.topic in topics_of(self._settings, table):
+                return f"{table} has the same topic {format_.topic}, and a key does not tell the table"
+        return ""
+
+
+def _order_of_range(entry: CatalogEntry, view: TableView, surrogate: str, columns: list[Column]) -> Ordering:
+    """Return an order that begins with `columns`: that of the key, or that of an index for one other column."""
+    names = [column.name for column in columns]
+    if view.identity or surrogate:
+        order = ordering_of(entry, view, surrogate)
+        if [column.name for column in order.columns[: len(names)]] == names:
+            return order
+    if len(columns) > 1 or surrogate:
+        raise _refused(f"the order of the rows does not begin with {', '.join(names)}: name leading columns of the key")
+    try:
+        return ordering_of(entry, view, names[0])
+    except TableRefused:
+        raise _no_index(names) from None
+
+
+def _no_index(names: list[str]) -> TableRefused:
+    listed = ", ".join(names)
+    return _refused(
+        f"no index begins with {listed}, so the range can only be found by a walk through the whole table: create an"
+        f" index, or ask for the walk with an additional condition on {listed} in place of the range"
+    )
+
+
+def _limit(field: ViewField, modes: Modes, value: object) -> str | None:
+    """Return a value of a range for SQL: in the form of records, or for times as MySQL writes them."""
+    if value is None:
+        return None
+    column = field.column
+    if not can_be_limit(column):
+        raise _refused(f"{field.name}: a range of a column of the character set {column.charset} is not supported")
+    try:
+        if isinstance(value, str) and column.type in ("date", "time", "datetime") and "T" not in value:
+            return value
+        if isinstance(value, str) and column.type == "timestamp" and "T" not in value:
+            return value
+        text = printed(column, field.schema(modes).name or "", modes, value, boolean=field.boolean)
+    except (ValueError, TypeError, KeyError, ArithmeticError) as error:
+        raise _refused(f"{field.name}: {shorten(value)} is not a value of the column: {shorten(error)}") from None
+    limit = compared(column, text)
+    if limit is None:
+        raise _refused(f"{field.name}: {shorten(value)} is not a value of the column")
+    return limit
+
+
+def _all_fields(view: TableView) -> list[ViewField]:
+    known: Mapping[int, ViewField] = {field.index: field for field in (*view.fields, *view.key)}
+    shape = view.shape
+    return [known.get(index, ViewField(index, each.name, each, shape.id)) for index, each in enumerate(shape.columns)]
+
+
+def _refused(reason: str) -> TableRefused:
+    return TableRefused(notes.SKIPPED, reason)

@@ -1,0 +1,348 @@
+"""Tests of snapshots of rows that a signal chooses: listed keys, ranges, slices by another column, and samples."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pymysql.cursors import Cursor
+
+from incsnap.planner.chunk_readers import ReadOrders
+from lab.addresses import MySqlAddress
+from signals import send
+from tests.support.planned_job import MakeJob, PlannedJob, ReadersAtHand, Sent, planned_jobs, settings_of
+
+pytestmark = pytest.mark.servers
+
+_ROWS = 300
+
+
+@pytest.fixture
+def cursor(cursor: Cursor) -> Cursor:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), at DATETIME, KEY by_at (at))")
+    rows = [(row, f"v{row}", f"2026-01-{1 + row // 20:02d} 00:00:00") for row in range(_ROWS)]
+    cursor.executemany("INSERT INTO t VALUES (%s, %s, %s)", rows)
+    return cursor
+
+
+@pytest.fixture
+def make_job(
+    mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, tmp_path: Path
+) -> Iterator[MakeJob]:
+    files = {
+        "signal__enabled__channels": "file",
+        "signal__file": str(tmp_path / "signals"),
+        "notification__enabled__channels": "sink",
+        "notification__sink__topic__name": "notes",
+    }
+    settings = partial(settings_of, mysql_address, kafka_address, topic_prefix, database, **files)
+    with planned_jobs(settings, tmp_path) as make:
+        yield make
+
+
+def ask(job: PlannedJob, table: str, **chosen: Any) -> None:
+    data = {
+        **send.snapshot_data([table]),
+        **{f"incsnap-{name.replace('_', '-')}": value for name, value in chosen.items()},
+    }
+    send.to_file(job.settings.signals.file, "chosen", "execute-snapshot", data)
+
+
+def to_end(job: PlannedJob) -> Mapping[str, Any]:
+    """Run batches to the end of one more snapshot. Return the additional data of TABLE_SCAN_COMPLETED."""
+
+    def ends() -> list[Any]:
+        return [each.value for each in job.of("notes") if each.value["type"] == "TABLE_SCAN_COMPLETED"]
+
+    before = len(ends())
+    job.batches_until(lambda: len(ends()) > before and not job.offset.snapshot.active, "end of the snapshot")
+    return dict(ends()[-1]["additional_data"])
+
+
+def read(job: PlannedJob, topic: str, column: str = "id") -> list[Any]:
+    return [each.value["after"][column] for each in job.of(topic) if each.value and each.value["op"] == "r"]
+
+
+def deleted(job: PlannedJob, topic: str) -> list[Sent]:
+    return [each for each in job.of(topic) if each.value is None or each.value["op"] == "d"]
+
+
+def test_listed_keys_are_read_and_absent_ones_are_counted(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    job = make_job()
+    ask(job, f"{database}.t", keys=[{"id": 7}, {"id": 5}, {"id": 4711}, {"id": 7}])
+    end = to_end(job)
+    assert sorted(read(job, f"{topic_prefix}.{database}.t")) == [5, 7]
+    assert not deleted(job, f"{topic_prefix}.{database}.t")
+    assert (end["status"], end["total_rows_scanned"], end["absent_keys"]) == ("SUCCEEDED", "2", "1")
+
+
+def test_an_absent_key_becomes_a_deletion_and_a_tombstone(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    job = make_job()
+    ask(job, f"{database}.t", keys=[{"id": -3}, {"id": 4711}, {"id": 5}], absent="delete")
+    to_end(job)
+    topic = f"{topic_prefix}.{database}.t"
+    gone = deleted(job, topic)
+    assert [each.key["id"] for each in gone if each.value is None] == [
+        each.key["id"] for each in gone if each.value is not None
+    ]
+    assert sorted(each.key["id"] for each in gone) == [-3, -3, 4711, 4711]
+    for deletion, tombstone in zip(gone[::2], gone[1::2], strict=True):
+        assert deletion.key == tombstone.key
+        assert tombstone.value is None
+        assert (deletion.value["before"], deletion.value["after"]) == (None, None)
+        assert deletion.value["source"]["snapshot"] == "incremental"
+        assert deletion.value["source"]["table"] == "t"
+
+
+def test_a_row_that_is_inserted_in_its_window_is_not_deleted(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The window of an absent key is discarded by an event of the key, like any other row."""
+    order = ReadersAtHand.order
+
+    def late(self: ReadersAtHand, message: ReadOrders) -> None:
+        order(self, message)
+        if message.orders:
+            cursor.execute("INSERT IGNORE INTO t VALUES (4711, 'late', NULL)")
+
+    monkeypatch.setattr(ReadersAtHand, "order", late)
+    job = make_job()
+    ask(job, f"{database}.t", keys=[{"id": 4711}, {"id": 4712}], absent="delete")
+    to_end(job)
+    job.batches_until(
+        lambda: any(each.value and each.value["op"] == "c" for each in job.of(f"{topic_prefix}.{database}.t")), "insert"
+    )
+    assert {each.key["id"] for each in deleted(job, f"{topic_prefix}.{database}.t")} == {4712}
+
+
+def test_many_keys_come_from_a_topic_and_from_files(
+    cursor: Cursor,
+    make_job: Any,
+    database: str,
+    topic_prefix: str,
+    kafka_address: str,
+    tmp_path: Path,
+) -> None:
+    from confluent_kafka import Producer
+
+    keys = [{"id": each} for each in random.Random(1).sample(range(2 * _ROWS), _ROWS)]
+    there = sorted(each["id"] for each in keys if each["id"] < _ROWS)
+    topic, source = f"{topic_prefix}.{database}.t", f"keys-{topic_prefix}"
+    producer = Producer({"bootstrap.servers": kafka_address})
+    for number, key in enumerate(keys):  # records of three kinds: a value, a tombstone, and a key with its schema
+        text = json.dumps(key if number % 3 else {"schema": {"type": "struct"}, "payload": key}).encode()
+        producer.produce(source, key=text, value=text if number % 2 else None)
+    producer.flush(30)
+    lines, folder = tmp_path / "keys.jsonl", tmp_path / "keys"
+    lines.write_text("\n".join(map(json.dumps, keys)))
+    folder.mkdir()
+    (folder / "_SUCCESS").touch()
+    parquet.write_table(pa.Table.from_pylist(keys), folder / "part-0.parquet")
+
+    for chosen in ({"keys_topic": source}, {"keys_file": str(lines)}, {"keys_file": str(folder)}):
+        job = make_job(incremental__snapshot__chunk__size="50")
+        Path(job.settings.signals.file).unlink(missing_ok=True)
+        ask(job, f"{database}.t", **chosen)
+        end = to_end(job)
+        assert sorted(read(job, topic)) == there
+        assert int(end["absent_keys"]) == _ROWS - len(there)
+        # A key is read in a window of at most the size of a chunk.
+        assert max(len(each.snapshot.released) for _, each in job.batches) >= 1
+
+
+def test_letter_case_and_trailing_blanks_make_another_key(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    cursor.execute("CREATE TABLE names (name VARCHAR(20) PRIMARY KEY, v INT) COLLATE utf8mb4_0900_ai_ci")
+    cursor.execute("INSERT INTO names VALUES ('A', 1), ('b', 2), ('É', 3)")
+    job = make_job()
+    ask(job, f"{database}.names", keys=[{"name": each} for each in ("a", "b", "E", "É", "none")], absent="delete")
+    end = to_end(job)
+    topic = f"{topic_prefix}.{database}.names"
+    assert sorted(read(job, topic, "name")) == ["b", "É"]
+    assert {each.key["name"] for each in deleted(job, topic)} == {"a", "E", "none"}
+    assert end["absent_keys"] == "3"
+
+
+def test_keys_of_all_types_are_those_of_the_records(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    """A consumer's keys find their rows: the keys of a whole snapshot are asked for again."""
+    columns: dict[str, tuple[str, list[Any]]] = {
+        "i": ("BIGINT UNSIGNED", [18446744073709551615, 0, 7]),
+        "d": ("DECIMAL(12,3)", ["-1.500", "0.000", "123456789.123"]),
+        "e": ("ENUM('small','large')", ["small", "large", "small"]),
+        "b": ("VARBINARY(8)", [b"\x00\xff", b"", b"abc"]),
+        "day": ("DATE", ["1999-12-31", "2026-11-27", "1970-01-01"]),
+        "t": ("TIME(3)", ["-12:00:00.125", "00:00:00.000", "838:59:59.000"]),
+        "dt": ("DATETIME(6)", ["2026-11-27 01:02:03.000004", "1970-01-01 00:00:00", "2038-01-20 00:00:00"]),
+        "ts": ("TIMESTAMP(3)", ["2026-11-27 01:02:03.004", "2000-01-01 00:00:00", "2037-01-20 00:00:00"]),
+        "y": ("YEAR", [2026, 1999, 0]),
+        "bits": ("BIT(9)", [257, 0, 1]),
+        "flag": ("BIT(1)", [1, 0, 1]),
+        "s": ("SET('x','y')", ["x,y", "", "y"]),
+        "g": ("VARCHAR(9) CHARACTER SET gbk", ["中文", "a", ""]),
+        "f": ("DOUBLE", [0.1, -2.5e300, 0]),
+    }
+    modes: list[dict[str, str]] = [
+        {},
+        {"decimal__handling__mode": "string", "time__precision__mode": "microseconds", "binary__handling__mode": "hex"},
+        {"time__precision__mode": "isostring", "binary__handling__mode": "base64-url-safe"},
+        {"time__precision__mode": "nanoseconds", "bigint__unsigned__handling__mode": "precise"},
+    ]
+    for name, (kind, values) in columns.items():
+        cursor.execute(f"CREATE TABLE of_{name} ({name} {kind} NOT NULL, v INT, PRIMARY KEY ({name}))")
+        unique = list(dict.fromkeys(values))
+        cursor.executemany(f"INSERT INTO of_{name} VALUES (%s, 1)", [(each,) for each in unique])
+    for mode in modes:
+        (tmp_path / "signals").unlink(missing_ok=True)
+        job = make_job(key__converter__schemas__enable="false", key__converter="JsonConverter", **mode)
+        for name, (kind, _) in columns.items():
+            if kind.startswith("TIME(") and mode.get("time__precision__mode") == "isostring":
+                continue  # no time of day
+            topic = f"{topic_prefix}.{database}.of_{name}"
+            ask(job, f"{database}.of_{name}")
+            to_end(job)
+            keys = [each.key for each in job.of(topic)]
+            assert keys
+            ask(job, f"{database}.of_{name}", keys=keys, absent="count")
+            end = to_end(job)
+            assert end["absent_keys"] == "0", (name, mode, keys, end)
+            assert sorted(map(str, keys)) == sorted(str(each.key) for each in job.of(topic)[len(keys) :]), (name, mode)
+
+
+def test_a_key_of_another_form_is_refused_with_the_form_of_the_record(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    job = make_job()
+    for keys, reason in (
+        ([{"id": 5}, {"id": "7"}], 'the key {"id":"7"} is not as the record\'s key has it'),
+        ([{"id": 5, "name": "v5"}], "has not the columns id"),
+        ([{"id": None}], "has no value for id"),
+        ([{"id": 2.5}], "is not as the record's key has it"),
+    ):
+        ask(job, f"{database}.t", keys=keys)
+        end = to_end(job)
+        assert end["status"] == "SKIPPED"
+        assert reason in end["reason"]
+    assert not job.of(f"{topic_prefix}.{database}.t")
+
+
+def test_a_range_of_the_key_is_read_and_nothing_beside_it(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    job = make_job(incremental__snapshot__chunk__size="10")
+    topic = f"{topic_prefix}.{database}.t"
+    for limits, expected in (
+        ({"from": {"id": 100}, "to": {"id": 149}}, range(100, 150)),
+        ({"from": {"id": 290}}, range(290, _ROWS)),
+        ({"to": {"id": 5}}, range(6)),
+        ({"from": {"id": 5000}}, range(0)),
+        ({"from": {"at": "2026-01-03 00:00:00"}, "to": {"at": "2026-01-04 00:00:00"}}, range(40, 80)),
+        ({"from": {"at": 1768953600000}}, range(20 * 20, _ROWS)),
+    ):
+        before = len(job.of(topic))
+        ask(job, f"{database}.t", **limits)
+        to_end(job)
+        ids = [each.value["after"]["id"] for each in job.of(topic)[before:]]
+        assert sorted(ids) == list(expected), limits
+
+
+def test_a_range_of_a_column_without_an_index_is_refused(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    job = make_job()
+    limits = {"from": {"name": "v29"}, "to": {"name": "v299"}}
+    ask(job, f"{database}.t", **limits)
+    assert "no index begins with name" in to_end(job)["reason"]
+    assert not job.of(f"{topic_prefix}.{database}.t")
+
+
+def test_keys_of_columns_without_an_index_need_a_walk(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    """The record's key has other columns than the primary key."""
+    job = make_job(message__key__columns=f"{database}.t:name")
+    ask(job, f"{database}.t", keys=[{"name": "v29"}, {"name": "nobody"}])
+    assert "no index begins with the key's columns name" in to_end(job)["reason"]
+    ask(job, f"{database}.t", keys=[{"name": "v29"}, {"name": "nobody"}], whole_table=True)
+    assert to_end(job)["absent_keys"] == "1"
+    assert read(job, f"{topic_prefix}.{database}.t") == [29]
+
+
+def test_a_sample_has_about_its_share_and_the_same_rows_each_time(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    job = make_job(incremental__snapshot__chunk__size="40")
+    topic = f"{topic_prefix}.{database}.t"
+    samples = []
+    for seed in (1, 1, 2):
+        before = len(job.of(topic))
+        ask(job, f"{database}.t", sample="1/10", seed=seed)
+        to_end(job)
+        samples.append(sorted(each.value["after"]["id"] for each in job.of(topic)[before:]))
+    assert samples[0] == samples[1] != samples[2]
+    assert all(10 <= len(each) <= 60 for each in samples)
+
+
+def test_keys_go_on_after_a_restart_and_beside_a_condition_nothing_is_absent(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    job = make_job(incremental__snapshot__chunk__size="20", incsnap__snapshot__throttle__rows__per__second="100000")
+    ask(job, f"{database}.t", keys=[{"id": each} for each in range(0, 2 * _ROWS, 2)], absent="delete")
+    topic = f"{topic_prefix}.{database}.t"
+    job.batches_until(lambda: len(read(job, topic)) > 30, "first rows")
+    assert job.offset.snapshot.active
+    job.restart()
+    to_end(job)
+    assert sorted(set(read(job, topic))) == list(range(0, _ROWS, 2))
+    assert {each.key["id"] for each in deleted(job, topic)} == set(range(_ROWS, 2 * _ROWS, 2))
+
+    gone = len(deleted(job, topic))
+    data = send.snapshot_data([f"{database}.t"], [(f"{database}.t", "id < 10")])
+    data |= {"incsnap-keys": [{"id": 4}, {"id": 20}, {"id": 4711}], "incsnap-absent": "delete"}
+    send.to_file(job.settings.signals.file, "condition", "execute-snapshot", data)
+    end = to_end(job)
+    assert (end["absent_keys"], end["total_rows_scanned"]) == ("0", "1")
+    assert len(deleted(job, topic)) == gone
+
+
+def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
+    cursor: Cursor, make_job: Any, database: str, tmp_path: Path
+) -> None:
+    cursor.execute("CREATE TABLE u (id INT PRIMARY KEY, name VARCHAR(20))")
+    router = {
+        "transforms": "one",
+        "transforms__one__type": "RegexRouter",
+        "transforms__one__regex": ".*[.][tu]",
+        "transforms__one__replacement": "all",
+    }
+    rewrite = {
+        "transforms": "un",
+        "transforms__un__type": "ExtractNewRecordState",
+        "transforms__un__delete__tombstone__handling__mode": "rewrite",
+    }
+    cases: tuple[tuple[dict[str, str], str], ...] = (
+        ({"message__key__columns": f"{database}.t:at"}, "message.key.columns"),
+        (router, f"{database}.u has the same topic all"),
+        (rewrite, "delete.tombstone.handling.mode=rewrite"),
+    )
+    for more, reason in cases:
+        (tmp_path / "signals").unlink(missing_ok=True)
+        job = make_job(**more)
+        key = {"at": 0} if "message__key__columns" in more else {"id": 9999}
+        ask(job, f"{database}.t", keys=[key], absent="delete")
+        end = to_end(job)
+        assert end["status"] == "SKIPPED"
+        assert reason in end["reason"]
