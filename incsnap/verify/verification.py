@@ -19,7 +19,7 @@ from incsnap.config.topics import topics_of
 from incsnap.errors import ConfigError, IncsnapError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
-from incsnap.mysql import catalog
+from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.column_defaults import defaults_of
 from incsnap.mysql.session import connect, query
 from incsnap.spark.table_frames import RangePart, ranges_of
@@ -80,13 +80,14 @@ def verify_tables(spark: SparkSession, settings: Settings, choice: Choice) -> li
             report = TableReport(str(table), "")
             reports.append(report)
             try:
-                verified = _verified(settings, shape, owners, counts)
+                verified = _verified(connection, settings, shape, owners, counts)
             except (_RefusedError, IncsnapError) as error:
                 report.refused = str(error)
                 continue
-            report.topic = verified.topic
-            tables[verified.topic] = verified
-        by_topic = {report.topic: report for report in reports if report.topic}
+            report.topic, report.gtid_set = topics_of(settings, shape.id)[0], str(watermarks.executed(connection))
+            if verified is not None:
+                tables[verified.topic] = verified
+        by_topic = {report.topic: report for report in reports if report.topic in tables}
         if tables:
             _compare(spark, settings, client, connection, tables, by_topic, choice)
     return reports
@@ -110,9 +111,16 @@ def _shapes(connection: Connection[Any], settings: Settings, captured: Sequence[
 
 
 def _verified(
-    settings: Settings, shape: TableShape, owners: Mapping[str, Sequence[TableId]], counts: Mapping[str, int]
-) -> VerifiedTable:
-    """Return how a table is compared. Raise _RefusedError if that cannot be done, and errors of its format."""
+    connection: Connection[Any],
+    settings: Settings,
+    shape: TableShape,
+    owners: Mapping[str, Sequence[TableId]],
+    counts: Mapping[str, int],
+) -> VerifiedTable | None:
+    """Return how a table is compared; None for a table without rows whose topic does not exist.
+
+    Raise _RefusedError if the table cannot be compared, and errors of its format.
+    """
     format_ = format_of(settings, shape)
     form = RecordForm.of(format_)
     if not format_.view.key or not format_.view.identity:
@@ -125,6 +133,8 @@ def _verified(
     if others:
         raise _RefusedError(f"{others[0]} goes to the same topic, and keys do not tell the table.")
     if format_.topic not in counts:
+        if not query(connection, f"SELECT 1 FROM {shape.id.sql} LIMIT 1"):
+            return None
         raise _RefusedError(f"Topic {format_.topic} does not exist.")
     return VerifiedTable(shape, format_.topic, counts[format_.topic], form)
 

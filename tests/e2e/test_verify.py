@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -40,7 +41,11 @@ def verify(
     play: CapturedDatabase, *arguments: str, settings: Mapping[str, str] | None = None
 ) -> tuple[int, dict[str, dict[str, Any]]]:
     """Run the command with --json, and return its exit code and its answers by table."""
-    path = write_properties(play.folder / "verify.properties", play.properties(settings))
+    return run_verify(write_properties(play.folder / "verify.properties", play.properties(settings)), *arguments)
+
+
+def run_verify(path: Path, *arguments: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    """Run the command with --json for the file `path`, and return its exit code and its answers by table."""
     command = [sys.executable, "-m", "incsnap", "verify", str(path), "--json", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     sys.stdout.write(done.stderr[-6000:])
