@@ -60,6 +60,7 @@ def verify(
     from incsnap.config.load import read
     from incsnap.errors import ConfigError, IncsnapError
     from incsnap.spark.launch.startup import launched
+    from incsnap.verify.evidence import connector_offsets
     from incsnap.verify.report import NO_ANSWER, exit_code, next_command, write_differences
     from incsnap.verify.rounds import Limits
     from incsnap.verify.verification import Choice, verify_tables
@@ -69,7 +70,7 @@ def verify(
         raise ConfigError(f"--sample {sample} is not of the form 1/N", "Write --sample 1/100 for one key in a hundred.")
     settings = read(file, worker).settings
     settings = settings.model_copy(update={"spark": {**_SPARK, **settings.spark}})
-    choice = Choice(tables, int(one_in[1]) if one_in else 1, Limits(wait_seconds=wait))
+    choice = Choice(tables, int(one_in[1]) if one_in else 1, Limits(wait_seconds=wait), connector_offsets(file, worker))
     try:
         with launched(settings) as launch:
             spark = launch.session()

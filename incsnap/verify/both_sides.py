@@ -11,15 +11,11 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.config.settings import Settings
-from incsnap.errors import IncsnapError
-from incsnap.events import StreamPosition, server_of
-from incsnap.kafka.announcement_log import AnnouncementLog
+from incsnap.events import server_of
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.refusals import ClientError
 from incsnap.mysql import watermarks
-from incsnap.planner.kafka_state import recorded_batches
-from incsnap.snapshot.delivered_place import delivered_place
 from incsnap.verify.changed_keys import ChangedKeys, place_in_log
+from incsnap.verify.evidence import Evidence
 from incsnap.verify.proof import Events, LastRecord, Low, Reached, RowPlace, TopicKey
 from incsnap.verify.table_side import VerifiedTable, read_by_keys
 from incsnap.verify.topic_side import parts_between, read_parts, topic_ends
@@ -27,7 +23,6 @@ from incsnap.verify.whole_tables import History, PartitionFacts, note_places, no
 
 #: A place behind all others.
 _EVERYTHING = RowPlace(1 << 62, 0)
-_REQUEST_SECONDS = 10.0
 
 
 class LiveSides:
@@ -39,6 +34,7 @@ class LiveSides:
         settings: Settings,
         client: ClientSettings,
         tables: Mapping[str, VerifiedTable],
+        evidence: Evidence,
     ) -> None:
         self._connection, self._settings, self._client, self._tables = connection, settings, client, tables
         self._changed = ChangedKeys(connection, settings, {table.shape.id: table for table in tables.values()})
@@ -46,7 +42,7 @@ class LiveSides:
         self._server = watermarks.server_uuid(connection)
         self._executed: Low | None = None
         self._end = ("", 0)
-        self._job = JobEvidence(client, settings.topic_prefix)
+        self._evidence = evidence
         self._rows: dict[TopicKey, bytes] = {}
         self._homes: dict[TopicKey, int] = {}
         self.ends: dict[tuple[str, int], int] = {}
@@ -85,19 +81,25 @@ class LiveSides:
     def events(self, low: Low, since: RowPlace, high: RowPlace, keys: Collection[TopicKey] | None) -> Events:
         return self._changed.events(low, since, self._end, keys)
 
+    def has_tombstones(self, topic: str) -> bool:
+        """Return True if a tombstone follows each deletion in the topic."""
+        return self._tables[topic].form.tombstones
+
     def same_values(self, key: TopicKey, left: bytes, right: bytes) -> bool:
         """Return True if two rows of `key` have the same values, whatever their spelling."""
         return not differing_columns(self._tables[key[0]], left, right)
 
     def _delivered(self) -> RowPlace | None:
-        """Return how far a job of ours has delivered in all partitions; None without one."""
+        """Return how far a job or connector says that it has delivered, in all partitions; None if neither says so."""
         assert self._executed is not None
-        stream = self._job.delivered()
-        if stream is None or server_of(stream.server_uuid) not in ("", self._server) or not stream.file:
-            return None
-        if self._executed.executed <= stream.delivered:
-            return _EVERYTHING
-        return place_in_log(stream.file, stream.pos)
+        places = []
+        for shown in self._evidence.shown():
+            if server_of(shown.server_uuid) in ("", self._server):
+                if self._executed.executed <= shown.delivered:
+                    return _EVERYTHING
+                if shown.file:
+                    places.append(place_in_log(shown.file, shown.pos, -1))
+        return max(places, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,10 @@ class TopicNow:
         record = None if history is None else history.record
         if record is None:
             return None
-        record = replace(record, followed=self.sides.ends[key[0], record.partition] > record.offset + 1)
+        complete = record.tombstone or (record.row is None and not self.sides.has_tombstones(key[0]))
+        record = replace(
+            record, tombstone=complete, followed=self.sides.ends[key[0], record.partition] > record.offset + 1
+        )
         row = self.rows.get(key)
         if row is not None and record.row is not None and row != record.row:
             record = replace(record, row=row if self.sides.same_values(key, row, record.row) else record.row)
@@ -129,29 +134,6 @@ class TopicNow:
         strong = [place for place in (own.last, self.delivered) if place is not None]
         weak = [place for each in self.sides.facts.values() for place in (each.last, each.snapshot) if place]
         return Reached(max(strong, default=None), max(weak, default=None))
-
-
-class JobEvidence:
-    """The evidence of the control topic about an incsnap job of the prefix."""
-
-    def __init__(self, client: ClientSettings, prefix: str) -> None:
-        self._client, self._prefix = client, prefix
-        self._log = AnnouncementLog(client, prefix)
-
-    def delivered(self) -> StreamPosition | None:
-        """Return the position up to which all partitions have everything; None without a job."""
-        try:
-            owner = self._log.owner(_REQUEST_SECONDS)
-            if owner is None or not owner.facts.job:
-                return None
-            records = recorded_batches(self._client, self._prefix, owner.facts.job, owner.buckets)
-            batches = [record.batch for record in records.values()]
-            place_of_batch = next((each.place for each in records.values() if each.batch == min(batches)), None)
-            whole = place_of_batch if len(records) == owner.buckets else None
-            place = whole or owner.facts.place
-            return None if place is None else delivered_place(place).end.stream
-        except (ClientError, IncsnapError):
-            return None
 
 
 def differing_columns(table: VerifiedTable, left: bytes, right: bytes) -> list[str]:

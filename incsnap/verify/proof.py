@@ -88,7 +88,8 @@ class LastRecord:
     row: bytes | None  #: the row that it shows; None: the key is deleted
     partition: int
     offset: int
-    tombstone: bool = False  #: whether it is a tombstone
+    #: whether the deletion is complete: a tombstone, or a deletion of a topic without tombstones
+    tombstone: bool = False
     place: RowPlace | None = None  #: place of its event; None: it has none
     followed: bool = False  #: whether another record of the partition lies behind it
 
@@ -158,27 +159,23 @@ def reached_by(places: Sequence[RowPlace]) -> RowPlace | None:
     return places[-1] if places else None
 
 
-def is_same(row: bytes | None, record: LastRecord | None, *, tombstones: bool) -> bool:
-    """Return True if the record shows what the table has.
-
-    `tombstones`: whether a deletion is followed by a tombstone. Without the tombstone the two sides differ.
-    """
+def is_same(row: bytes | None, record: LastRecord | None) -> bool:
+    """Return True if the record shows what the table has. A deletion that lacks its tombstone does not."""
     if record is None or record.row is None:
-        return row is None and (record is None or record.tombstone or not tombstones)
+        return row is None and (record is None or record.tombstone)
     return row == record.row
 
 
 def judge(
-    key: TopicKey, row: bytes | None, record: LastRecord | None, low: Low, events: Events, reached: Reached, *,
-    tombstones: bool = True,
-) -> Judgement:  # fmt: skip
+    key: TopicKey, row: bytes | None, record: LastRecord | None, low: Low, events: Events, reached: Reached
+) -> Judgement:
     """Return what a round proves about `key`: the SELECT has read `row`, and `record` is the last one in the topic.
 
     `reached`: how far the key's partition came.
     """
     if key in events.changed:
         return Judgement(Verdict.CHANGED)
-    if is_same(row, record, tombstones=tombstones):
+    if is_same(row, record):
         return Judgement(Verdict.EQUAL)
     if row is None and record is not None and record.row is None:
         # A deletion is there, and its tombstone is the record behind it.

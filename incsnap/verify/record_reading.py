@@ -57,6 +57,7 @@ class RecordForm:
     key_schemas: bool  #: keys contain their schema
     schemas: bool  #: values contain their schema
     added: tuple[str, ...] = ()  #: names of the members behind the columns of an unwrapped row
+    tombstones: bool = True  #: a tombstone follows each deletion
 
     @classmethod
     def of(cls, format_: TableFormat) -> RecordForm:
@@ -77,7 +78,9 @@ class RecordForm:
         if {spec.value for spec in specs} not in ({ValueShape.ENVELOPE}, {ValueShape.ROW}):
             raise ConfigError(f"{table}: transforms leave neither envelopes nor rows", _REFUSED)
         added = tuple(each.name for each in first.spec.fields) if first.spec.value is ValueShape.ROW else ()
-        return cls(first.spec.value is ValueShape.ENVELOPE, choice.key.schemas, choice.value.schemas, added)
+        tombstone = format_.encoders.get(Operation(""))
+        tombstones = choice.tombstones and tombstone is not None and not tombstone.has_bytes
+        return cls(first.spec.value is ValueShape.ENVELOPE, choice.key.schemas, choice.value.schemas, added, tombstones)
 
     @property
     def has_places(self) -> bool:
@@ -138,7 +141,9 @@ def _rows(payload: BytesArray, absent: BytesArray, form: RecordForm) -> RecordBa
         deleted = pa.array([False] * len(payload))
     is_object = pc.starts_with(payload, "{").fill_null(False)
     is_row = pc.and_(is_object, pc.invert(deleted))
-    state = pc.if_else(absent, TOMBSTONE, pc.if_else(is_row, ROW, pc.if_else(is_object, DELETION, UNREADABLE)))
+    # A converter writes a null that has a schema as a text.
+    is_known = pc.or_(is_object, pc.equal(payload, b"null").fill_null(False))
+    state = pc.if_else(absent, TOMBSTONE, pc.if_else(is_row, ROW, pc.if_else(is_known, DELETION, UNREADABLE)))
     n = len(payload)
     return pa.RecordBatch.from_arrays(
         [

@@ -63,13 +63,12 @@ def settle(
     keys: Collection[TopicKey],
     limits: Limits,
     *,
-    tombstones: bool,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[TopicKey, Outcome]:
     """Return what rounds of reading prove about each of `keys`.
 
-    Each round reads the keys that are still open. `tombstones`: whether a deletion is followed by a tombstone.
+    Each round reads the keys that are still open.
     """
     decided: dict[TopicKey, Outcome] = {}
     changed: dict[TopicKey, int] = dict.fromkeys(keys, 0)
@@ -78,7 +77,7 @@ def settle(
     begun = clock()
     while changed:
         waits = False
-        for key, outcome in _round(sides, list(changed), tombstones=tombstones).items():
+        for key, outcome in _round(sides, list(changed)).items():
             verdict, now = outcome.judgement.verdict, clock()
             if verdict is Verdict.DIFFERENT and outcome.judgement.weak:
                 seen = (outcome.row, -1 if outcome.record is None else outcome.record.offset)
@@ -109,7 +108,7 @@ def _unproved(outcome: Outcome, why: str) -> Outcome:
     return Outcome(outcome.row, outcome.record, outcome.low, outcome.judgement, why, outcome.last_event)
 
 
-def _round(sides: KeySides, keys: Collection[TopicKey], *, tombstones: bool) -> dict[TopicKey, Outcome]:
+def _round(sides: KeySides, keys: Collection[TopicKey]) -> dict[TopicKey, Outcome]:
     """Return the outcome of one round for each key."""
     seen = observe_sides(sides, keys)
     low, topic = seen.low, seen.topic
@@ -123,6 +122,6 @@ def _round(sides: KeySides, keys: Collection[TopicKey], *, tombstones: bool) -> 
     outcomes = {}
     for key in keys:
         row, record = seen.rows.get(key), topic.record(key)
-        judged = judge(key, row, record, low, events, topic.reached(key), tombstones=tombstones)
+        judged = judge(key, row, record, low, events, topic.reached(key))
         outcomes[key] = Outcome(row, record, low, judged, last_event=events.last.get(key))
     return outcomes

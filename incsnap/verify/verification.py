@@ -27,6 +27,7 @@ from incsnap.tables import TableId, TableShape
 from incsnap.tasks.formats import format_of
 from incsnap.verify.both_sides import LiveSides, differing_columns
 from incsnap.verify.changed_keys import TableChanged
+from incsnap.verify.evidence import ConnectorOffsets, Evidence
 from incsnap.verify.kinds import MISSING, STALE, UNVERIFIABLE, WRONG, kind_of
 from incsnap.verify.proof import Events, TopicKey, Verdict, observe
 from incsnap.verify.record_reading import RecordForm
@@ -54,6 +55,7 @@ class Choice:
     tables: tuple[str, ...] = ()  #: names; empty: all captured tables
     sample: int = 1  #: one key in so many
     limits: Limits = field(default_factory=Limits)
+    offsets: ConnectorOffsets | None = None  #: where a connector's offsets are; None: unknown
 
 
 class _RefusedError(Exception):
@@ -183,7 +185,8 @@ class _Course:
     ) -> None:
         self._settings, self._client, self._connection = settings, client, connection
         self._tables, self._whole, self._choice = tables, whole, choice
-        self._sides = LiveSides(connection, settings, client, tables)
+        evidence = Evidence(client, settings.topic_prefix, choice.offsets)
+        self._sides = LiveSides(connection, settings, client, tables, evidence)
         self._counts: dict[str, TopicCounts] = {}
         self._rows: dict[str, int] = {}
         self._cut: set[tuple[str, int]] = set()
@@ -195,7 +198,7 @@ class _Course:
         """
         seen = observe(self, None)
         changed = self._sides.events(seen.low, seen.low.end, seen.high, None).changed
-        differing = self._whole.differing(tombstones=self._settings.tombstones_on_delete, sample=self._choice.sample)
+        differing = self._whole.differing(self._choice.sample)
         keys = {*differing, *(self._whole.sampled(changed, self._choice.sample))}
         log.info("%d keys differ or changed meanwhile; they are read again", len(keys))
         if len(keys) > _MOST_KEYS:
@@ -205,7 +208,7 @@ class _Course:
             )
         self._sides.histories = self._whole.histories(keys)
         self._sides.facts = self._whole.facts()
-        outcomes = settle(self._sides, keys, self._choice.limits, tombstones=self._settings.tombstones_on_delete)
+        outcomes = settle(self._sides, keys, self._choice.limits)
         later = self._later_events(outcomes)
         for topic, report in reports.items():
             counts = self._counts[topic]

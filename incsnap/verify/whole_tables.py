@@ -129,16 +129,18 @@ class WholeTables:
             (row["topic"], row["partition"]): PartitionFacts(_place(row["event"]), _place(row["read"])) for row in rows
         }
 
-    def differing(self, *, tombstones: bool, sample: int = 1) -> list[TopicKey]:
+    def differing(self, sample: int = 1) -> list[TopicKey]:
         """Return the keys whose sides differ, of one key in `sample`."""
         assert self._rows is not None
         assert self._records is not None
         newest = F.struct("time", "offset", "state", F.xxhash64("row").alias("hash"))
         last = self._records.groupBy("topic", "key").agg(F.max(newest).alias("last"))
         joined = self._rows.join(last, ["topic", "key"], "full_outer")
-        state, gone = F.col("last.state"), [TOMBSTONE] if tombstones else [TOMBSTONE, DELETION]
+        state = F.col("last.state")
+        bare = [topic for topic, table in self._tables.items() if not table.form.tombstones]
+        is_gone = (state == TOMBSTONE) | ((state == DELETION) & F.col("topic").isin(bare))
         same_row = (state == ROW) & (F.col("table_hash") == F.col("last.hash"))
-        is_same = F.when(F.col("table_hash").isNotNull(), same_row).otherwise(state.isin(gone))
+        is_same = F.when(F.col("table_hash").isNotNull(), same_row).otherwise(is_gone)
         differ = joined.where(F.col("key").isNotNull() & ~F.coalesce(is_same, F.lit(False))).select("topic", "key")
         if sample > 1:
             differ = differ.where(F.crc32("key") % sample == 0)

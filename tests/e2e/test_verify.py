@@ -14,12 +14,15 @@ from random import Random
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
+from incsnap.mysql.watermarks import high_watermark
 from incsnap.tables import TableId
 from lab.captured_database import CapturedDatabase
 from lab.running_job import write_properties
 from lab.table_designs import ORDER_LINES, ORDERS
-from tests.support.faulty_topic import copy_topic
+from tests.support.faulty_topic import copy_topic, send
 from tests.support.kafka import Read
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
@@ -33,6 +36,15 @@ FORMS = {
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
         "key.converter.schemas.enable": "false",  # the test finds its marks by their keys
         "value.converter.schemas.enable": "true",
+    },
+    "unwrapped": {
+        "transforms": "unwrap",
+        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+        "transforms.unwrap.add.fields": "op",
+    },
+    "8 partitions, compacted": {
+        "topic.creation.default.partitions": "8",
+        "topic.creation.default.cleanup.policy": "compact",
     },
 }
 
@@ -59,7 +71,8 @@ _COPIED = "copied"
 
 @pytest.mark.parametrize("form", FORMS)
 def test_equal_tables_are_equal_and_seeded_faults_get_their_names(play: CapturedDatabase, form: str) -> None:
-    settings = {"snapshot.mode": "initial", "topic.creation.default.partitions": "2", **FORMS[form]}
+    settings = {"snapshot.mode": "initial", **FORMS[form]}
+    partitions = int(settings.get("topic.creation.default.partitions", "2"))
     orders, lines = play.create(ORDERS, 3_000), play.create(ORDER_LINES, 500)
     with play.job(settings) as job, play.connect() as connection, connection.cursor() as cursor:
         job.wait_until_streaming()
@@ -79,19 +92,25 @@ def test_equal_tables_are_equal_and_seeded_faults_get_their_names(play: Captured
     copied = {**settings, "topic.prefix": f"{play.prefix}-{_COPIED}"}
     for table in (orders, lines, TableId(play.database, "marks")):
         edit = seeded if table == orders else list
-        copy_topic(play.kafka, play.topic(table), f"{play.prefix}-{_COPIED}.{table}", 2, edit)
+        copy_topic(play.kafka, play.topic(table), f"{play.prefix}-{_COPIED}.{table}", partitions, edit)
 
     folder = play.folder / "differences"
-    code, answers = verify(play, "--differences", str(folder), "--table", str(orders), settings=copied)
+    worker = ("--worker", str(connect_offsets(play, f"{play.prefix}-{_COPIED}")))
+    code, answers = verify(play, "--differences", str(folder), "--table", str(orders), *worker, settings=copied)
 
     named = {
         (difference["key"]["id"], difference["kind"])
         for difference in map(json.loads, (folder / f"{orders}.jsonl").read_text().splitlines())
     }
-    assert named == EXPECTED
     assert code == 1
-    assert answers["orders"]["sent_twice"] == 2
-    assert answers["orders"]["back_in_time"] == 1
+    if form == "unwrapped":
+        # Rows have no places. So an older row is one only if an earlier record has it, and no record is a repetition.
+        assert named == EXPECTED - {(4, "stale"), (102, "no_tombstone")} | {(4, "wrong"), (102, "extra")}
+        assert answers["orders"]["sent_twice"] == answers["orders"]["back_in_time"] == 0
+    else:
+        assert named == EXPECTED
+        assert answers["orders"]["sent_twice"] == 2
+        assert answers["orders"]["back_in_time"] == 1
     code, answers = verify(play, "--table", str(lines), settings=copied)
     assert (code, answers["order_lines"]["equal"]) == (0, True)
 
@@ -128,7 +147,7 @@ def seeded(records: list[Read]) -> list[Read]:
         key = json.loads(record.key or b"{}")
         of_key.setdefault(key.get("payload", key)["id"], []).append(record)
     lost = {id(of_key[number][-1]) for number in (100203, 4)}
-    lost |= {id(record) for record in of_key[100][-2:]} | {id(of_key[102][-1])}
+    lost |= {id(record) for record in of_key[100] if _deletes(record)} | {id(of_key[102][-1])}
     first = next(record for record in of_key[500])
     more = {
         id(of_key[6][-1]): [of_key[6][-1], of_key[6][-2]],
@@ -138,6 +157,24 @@ def seeded(records: list[Read]) -> list[Read]:
     }
     kept = [record for record in records if id(record) not in lost]
     return [each for record in kept for each in more.get(id(record), [record])]
+
+
+def _deletes(record: Read) -> bool:
+    return record.value in (None, b"null") or b'"op":"d"' in (record.value or b"")
+
+
+def connect_offsets(play: CapturedDatabase, prefix: str) -> Path:
+    """Write the offset of a connector that has delivered everything, and return the file of its worker."""
+    with play.connect() as connection:
+        file, pos = high_watermark(connection)
+    topic = f"{prefix}-offsets"
+    key = json.dumps(["connector", {"server": prefix}]).encode()
+    value = json.dumps({"file": file, "pos": pos, "row": 0, "event": 0}).encode()
+    admin = AdminClient({"bootstrap.servers": play.kafka})
+    admin.create_topics([NewTopic(topic, 5)], request_timeout=30)[topic].result(30)
+    send(play.kafka, topic, [Read(3, 0, key, value)])
+    lines = {"bootstrap.servers": play.kafka, "offset.storage.topic": topic}
+    return write_properties(play.folder / "worker.properties", lines)
 
 
 def _other(key: bytes | None) -> bytes:

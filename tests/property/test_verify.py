@@ -59,10 +59,10 @@ def _executed_as_high(sides: Any, keys: Any) -> Observation[Any, Any]:
 
 
 def _judging(alter: Callable[[dict[str, Any]], None]) -> Any:
-    def wrong(key: Any, row: Any, record: Any, low: Any, events: Any, reached: Any, *, tombstones: bool) -> Any:
+    def wrong(key: Any, row: Any, record: Any, low: Any, events: Any, reached: Any) -> Any:
         given = {"events": events, "reached": reached}
         alter(given)
-        return proof.judge(key, row, record, low, given["events"], given["reached"], tombstones=tombstones)
+        return proof.judge(key, row, record, low, given["events"], given["reached"])
 
     return wrong
 

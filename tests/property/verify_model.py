@@ -244,7 +244,7 @@ def live(rng: random.Random, *, faults: bool) -> None:
 
 
 def _compare(world: World, sides: ModelSides) -> dict[TopicKey, rounds.Outcome]:
-    outcomes = rounds.settle(sides, KEYS, LIMITS, tombstones=True, clock=lambda: world.now, sleep=world.rest)
+    outcomes = rounds.settle(sides, KEYS, LIMITS, clock=lambda: world.now, sleep=world.rest)
     for key, outcome in outcomes.items():
         if outcome.unproved:
             continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from incsnap.gtid import GtidSet
 from incsnap.verify.kinds import EXTRA, MISSING, NO_TOMBSTONE, STALE, WRONG, kind_of
 from incsnap.verify.proof import Events, Judgement, LastRecord, Low, Reached, RowPlace, Verdict, judge
@@ -48,7 +50,7 @@ def test_a_deletion_without_its_tombstone_is_proved_by_the_record_behind_it() ->
 
     assert judge(KEY, None, followed, LOW, since, far) == Judgement(Verdict.DIFFERENT)
     assert judge(KEY, None, DELETED, LOW, since, far) == Judgement(Verdict.DIFFERENT, weak=True)
-    assert judge(KEY, None, DELETED, LOW, since, far, tombstones=False) == Judgement(Verdict.EQUAL)
+    assert judge(KEY, None, replace(DELETED, tombstone=True), LOW, since, far) == Judgement(Verdict.EQUAL)
 
 
 def test_differences_get_their_names() -> None:

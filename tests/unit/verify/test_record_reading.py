@@ -67,13 +67,14 @@ def test_members_behind_the_columns_of_an_unwrapped_row_are_cut_off() -> None:
     values = [
         b'{"id":1,"__op":"x","t":"a,\\"__op\\":1}","__op":"c","__deleted":"false"}',
         b'{"id":1,"__op":"d","__deleted":"true"}',
+        b"null",
         None,
     ]
 
     read = read_values(pa.array(values, pa.binary()), form).to_pydict()
 
-    assert read["row"] == [b'{"id":1,"__op":"x","t":"a,\\"__op\\":1}"}', None, None]
-    assert read["state"] == [ROW, DELETION, TOMBSTONE]
+    assert read["row"] == [b'{"id":1,"__op":"x","t":"a,\\"__op\\":1}"}', None, None, None]
+    assert read["state"] == [ROW, DELETION, DELETION, TOMBSTONE]
 
 
 def test_keys_lose_their_schema() -> None:

@@ -1,0 +1,114 @@
+"""The evidence that a job of incsnap or a Kafka Connect worker writes down about what it has delivered.
+
+Both write it after the records are in their topics. So everything before such a place is there, in all partitions.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+from incsnap.config.documents import read_document
+from incsnap.errors import IncsnapError
+from incsnap.events import StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.kafka.announcement_log import AnnouncementLog
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.refusals import ClientError
+from incsnap.planner.kafka_state import recorded_batches
+from incsnap.snapshot.delivered_place import delivered_place
+
+_REQUEST_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorOffsets:
+    """The place of a connector's offsets in Kafka."""
+
+    topic: str  #: the worker's `offset.storage.topic`, or the connector's `offsets.storage.topic`
+    connector: str  #: name of the connector; "": any
+
+
+def connector_offsets(file: str | Path, worker: str | Path | None) -> ConnectorOffsets | None:
+    """Return where the offsets of the connector in `file` are; None if neither file names a topic.
+
+    `worker` is the file of a Connect worker. Raise ConfigError if a file cannot be parsed.
+    """
+    own = read_document(file)
+    of_worker = {} if worker is None else read_document(worker)
+    topic = own.get("offsets.storage.topic") or of_worker.get("offset.storage.topic") or ""
+    return ConnectorOffsets(topic, own.get("name", "")) if topic else None
+
+
+class Evidence:
+    """The written evidence about the topics of `prefix`."""
+
+    def __init__(self, client: ClientSettings, prefix: str, offsets: ConnectorOffsets | None) -> None:
+        self._client, self._prefix, self._offsets = client, prefix, offsets
+        self._log = AnnouncementLog(client, prefix)
+
+    def shown(self) -> Iterator[StreamPosition]:
+        """Yield the positions up to which all partitions have everything. A position without GTIDs has a file."""
+        job = self._of_job()
+        if job is not None:
+            yield job
+        if self._offsets is not None and (position := self._of_connector(self._offsets)) is not None:
+            yield position
+
+    def _of_job(self) -> StreamPosition | None:
+        """Return what the control topic says of a job of the prefix; None without a job."""
+        try:
+            owner = self._log.owner(_REQUEST_SECONDS)
+            if owner is None or not owner.facts.job:
+                return None
+            records = recorded_batches(self._client, self._prefix, owner.facts.job, owner.buckets)
+            batches = [record.batch for record in records.values()]
+            oldest = next((each.place for each in records.values() if each.batch == min(batches)), None)
+            place = (oldest if len(records) == owner.buckets else None) or owner.facts.place
+            return None if place is None else delivered_place(place).end.stream
+        except (ClientError, IncsnapError):
+            return None
+
+    def _of_connector(self, offsets: ConnectorOffsets) -> StreamPosition | None:
+        """Return the position that the connector has committed; None if there is none."""
+        newest: StreamPosition | None = None
+        settings = {**self._client.for_consumer("incsnap-verify"), "enable.partition.eof": "true"}
+        with closing(Consumer(settings)) as consumer:
+            described = consumer.list_topics(offsets.topic, timeout=_REQUEST_SECONDS).topics.get(offsets.topic)
+            if described is None or described.error is not None:
+                return None
+            left = set(described.partitions)
+            consumer.assign([TopicPartition(offsets.topic, number, OFFSET_BEGINNING) for number in left])
+            deadline = time.monotonic() + _REQUEST_SECONDS
+            while left and time.monotonic() < deadline:
+                for message in consumer.consume(1_000, timeout=0.1):
+                    error = message.error()
+                    if error is None:
+                        newest = self._position(offsets, message.key(), message.value()) or newest
+                    elif error.code() == KafkaError._PARTITION_EOF:
+                        left.discard(message.partition())
+        return newest
+
+    def _position(self, offsets: ConnectorOffsets, key: bytes | None, value: bytes | None) -> StreamPosition | None:
+        """Return the position in a record of the topic of offsets; None if it belongs to another connector.
+
+        While the first snapshot is under way there is no position either.
+        """
+        try:
+            name, partition = json.loads(key or b"null")
+            content: dict[str, Any] = json.loads(value or b"null")
+            if partition.get("server") != self._prefix or (offsets.connector and name != offsets.connector):
+                return None
+            if content.get("snapshot"):
+                return None
+            # `pos` is where the transaction begins whose events were sent in part; `gtids` are those before it.
+            return StreamPosition(GtidSet.parse(content.get("gtids") or ""), content["file"], int(content["pos"]))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
