@@ -26,7 +26,8 @@ _COLOURS = {OBEYED: "green", IDLE: "dim", REFUSED: "bold red"}
 def config(file: str, worker: str | None, defaults: bool, as_json: bool, fix: bool) -> None:
     """Show each setting of a file, its origin and its effect. Refused settings come first.
 
-    Exit code 2 (ConfigError): no job can start with these settings. With --fix: the file cannot be corrected.
+    Exit code 2 (ConfigError): no job can start with these settings. With --fix: the file cannot be corrected, or no job
+    can start with the corrected file for another reason than values that are not filled in.
     """
     if fix:
         _fix(file, worker)
@@ -47,15 +48,21 @@ def config(file: str, worker: str | None, defaults: bool, as_json: bool, fix: bo
 
 
 def _fix(file: str, worker: str | None) -> None:
-    """Print the corrected file to stdout. Print the changes to stderr, and the problems that remain."""
+    """Print the corrected file to stdout. Print the changes to stderr, and the problems that remain.
+
+    Raise ConfigError if other problems remain than values that are not filled in.
+    """
     corrected = correct(file, worker)
     click.echo(corrected.text, nl=False)
     for change in corrected.changes:
         click.echo(f"changed: {change}", err=True)
     if not corrected.changes:
         click.echo("No setting of this file has a newer name or value.", err=True)
-    if corrected.problem:
-        output.warning(f"A job cannot start with the corrected file yet: {corrected.problem}")
+    problem = f"A job cannot start with the corrected file yet: {corrected.problem}"
+    if corrected.only_unfilled:
+        output.warning(problem)
+    elif corrected.problem:
+        raise ConfigError(problem, "Correct these settings by hand.")
 
 
 def _print(settings: list[Explained]) -> None:

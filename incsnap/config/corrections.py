@@ -104,7 +104,7 @@ def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[
         return
     brokers = next((value for name, value in values.items() if present_name(name) == _HISTORY_BROKERS), "")
     if brokers and not values.get(_BROKERS) and not inherited.get(_BROKERS):
-        reason = "The worker had it. This is the Kafka of the schema history: check that it is the right one."
+        reason = f"The worker had it. The value is that of {_HISTORY_BROKERS}: check that records belong there too."
         yield Change("", _BROKERS, brokers, reason)
     if inherited or values.get(_BROKERS, brokers) != brokers:
         return

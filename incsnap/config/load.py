@@ -67,6 +67,13 @@ class Corrected:
     text: str  #: the whole file, in its own form
     changes: tuple[Change, ...]  #: the corrections that `text` has
     problem: str  #: all problems that remain, as one text; "" if a job can start with the file
+    only_unfilled: bool  #: whether the problems are only placeholders, variables and files that are missing here
+
+
+class _InvalidSettings(ConfigError):
+    """An error: the settings have `problems`, one line each."""
+
+    problems: tuple[str, ...] = ()
 
 
 def load(path: str | Path, worker: str | Path | None = None) -> Settings:
@@ -109,12 +116,12 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
     changes = corrections(document.values, _inherited(of_worker, document.values))
     text = rewritten(document, changes)
     reader = _reader_of(read_text(text, str(path)).values, of_worker)[0]
-    problem = ""
+    problem, only_unfilled = "", False
     try:
         _settings(reader, str(path))
-    except ConfigError as error:
-        problem = error.message
-    return Corrected(text, changes, problem)
+    except _InvalidSettings as error:
+        problem, only_unfilled = error.message, set(error.problems) <= set(reader.unfilled)
+    return Corrected(text, changes, problem, only_unfilled)
 
 
 def checkpoint_of(path: str | Path, worker: str | Path | None = None) -> tuple[str, StoreAccess]:
@@ -237,7 +244,9 @@ def _settings(reader: SettingsReader, source: str, *, to_kafka: bool = True) -> 
     if problems:
         count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = "".join(f"\n  {problem}" for problem in problems)
-        raise ConfigError(f"{source} has {count}:{lines}", "Correct these settings and start again.")
+        error = _InvalidSettings(f"{source} has {count}:{lines}", "Correct these settings and start again.")
+        error.problems = tuple(problems)
+        raise error
     return Loaded(settings, (*reader.warnings, *_unused_warning(unused, reader)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from incsnap.config.declarations import PREFIXES, SETTINGS
 from incsnap.config.declarations.kinds import COLUMNS, REGEXES, Kind
 from incsnap.config.patterns import pattern_problem
-from incsnap.config.references import UnresolvedError, is_reference, placeholder, resolve
+from incsnap.config.references import UnfilledError, UnresolvedError, is_reference, placeholder, resolve
 from incsnap.config.secrets import is_secret, without_password
 from incsnap.errors import shorten
 from incsnap.transforms.replacement import parsed
@@ -35,6 +35,8 @@ class SettingsReader:
         providers: Mapping[str, str] | None = None,
     ) -> None:
         self.problems: list[str] = []
+        #: Those of the problems that a value supplied where the job runs would solve: placeholders, variables, files.
+        self.unfilled: list[str] = []
         self.warnings: list[str] = []
         self._raw = {name: value if _keeps_blanks(name) else value.strip() for name, value in properties.items()}
         self._values: dict[str, str] = {}
@@ -47,11 +49,13 @@ class SettingsReader:
         for name, value in self._raw.items():
             try:
                 if (name in SETTINGS or name.startswith(PREFIXES)) and (left := placeholder(name, value)):
-                    raise UnresolvedError(f"{left} is not filled in. Write its value, or ${{env:{left[2:]}")
+                    raise UnfilledError(f"{left} is not filled in. Write its value, or ${{env:{left[2:]}")
                 self._values[name] = resolve(value, environment, providers)
             except UnresolvedError as error:
                 self._unresolved.add(name)
                 self.problems.append(f"{name}: {error}")
+                if isinstance(error, UnfilledError):
+                    self.unfilled.append(self.problems[-1])
 
     def hides(self, name: str) -> bool:
         """Return True if the value of `name` must not be shown: a secret, or a match of `custom.sanitize.pattern`.

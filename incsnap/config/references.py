@@ -35,6 +35,10 @@ class UnresolvedError(Exception):
     """An error for a reference that cannot be resolved. The text names the reference and the reason."""
 
 
+class UnfilledError(UnresolvedError):
+    """An error for a value that the place of the job has to supply: a variable or a file that is missing here."""
+
+
 def is_reference(text: str) -> bool:
     """Return True if `text` contains a reference."""
     return _REFERENCE.search(text) is not None
@@ -84,7 +88,7 @@ def resolve(text: str, environment: Mapping[str, str] | None = None, providers: 
         kind, place = kinds.get(match["provider"]), match["place"]
         if kind == "env":
             if place not in names:
-                raise UnresolvedError(f"{match[0]}: the environment has no variable {place}")
+                raise UnfilledError(f"{match[0]}: the environment has no variable {place}")
             return names[place]
         if kind is not None:
             path, separator, key = place.rpartition(":")
@@ -109,7 +113,7 @@ def _read(reference: str, path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise UnresolvedError(f"{reference}: {path} cannot be read ({error.strerror})") from None
+        raise UnfilledError(f"{reference}: {path} cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise UnresolvedError(f"{reference}: {path} is not text in UTF-8") from None
 

@@ -41,11 +41,11 @@ FIRST = {
 }
 
 
-def _fixed(values: dict[str, str], folder: Path) -> tuple[Result, Path]:
+def _fixed(values: dict[str, str], folder: Path, code: int = 0) -> tuple[Result, Path]:
     old, new = folder / "old.json", folder / "new.json"
     old.write_text(json.dumps({"name": "mine", "config": values}, indent=2))
     result = CliRunner().invoke(commands, ["config", "--fix", str(old)])
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == code, result.output
     new.write_text(result.stdout)
     return result, new
 
@@ -85,7 +85,7 @@ def test_the_first_connector_has_its_own_defaults(tmp_path: Path, monkeypatch: p
 
 def test_a_transform_of_the_users_own_follows_the_one_behind_after_state_only(tmp_path: Path) -> None:
     given = {**SECOND, "after.state.only": "true", "transforms": "route", "transforms.route.type": "X"}
-    _, new = _fixed(given, tmp_path)
+    _, new = _fixed(given, tmp_path, code=2)
     assert read_document(new)["transforms"] == "after,route"
 
 

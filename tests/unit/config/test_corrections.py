@@ -228,7 +228,7 @@ def test_what_remains_to_be_done_is_said(tmp_path: Path) -> None:
     file = tmp_path / "job.json"
     file.write_text(json.dumps({**OLD, "post.processors": "p"}))
     result = _run(file)
-    assert result.exit_code == 0
+    assert result.exit_code == 2
     assert "post.processors: not supported" in result.stderr
 
 
@@ -251,3 +251,26 @@ def test_refused_settings_come_first_and_defaults_only_on_request(tmp_path: Path
     assert not any(line.startswith("topic.delimiter") for line in shown)
     everything = CliRunner().invoke(commands, ["config", "--defaults", str(file)]).stdout
     assert "\ntopic.delimiter" in everything
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        ({}, 0),
+        ({"database.user": "${USER_OF_NOBODY}"}, 0),
+        ({"database.password": "${env:NOT_SET_HERE}"}, 0),
+        ({"database.password": "${file:/nowhere/secrets:password}"}, 0),
+        ({"database.password": "${vault:path:key}"}, 2),
+        ({"database.user": ""}, 2),
+        ({"database.port": "x", "database.user": "${USER_OF_NOBODY}"}, 2),
+    ],
+)
+def test_the_exit_code_tells_whether_the_corrected_file_lacks_only_values(
+    changed: dict[str, str], code: int, tmp_path: Path
+) -> None:
+    (tmp_path / "old").write_text(json.dumps({**OLD, **changed}))
+    result = _run(tmp_path / "old")
+    assert result.exit_code == code
+    assert "topic.prefix" in json.loads(result.stdout)
+    assert ("cannot start with the corrected file" in result.stderr) == bool(changed)
+    assert "is that of schema.history.internal.kafka.bootstrap.servers" in result.stderr
