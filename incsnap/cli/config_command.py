@@ -58,6 +58,8 @@ def _fix(file: str, worker: str | None) -> None:
         click.echo(f"changed: {change}", err=True)
     if not corrected.changes:
         click.echo("No setting of this file has a newer name or value.", err=True)
+    for warning in corrected.warnings:
+        output.warning(warning)
     problem = f"A job cannot start with the corrected file yet: {corrected.problem}"
     if corrected.only_unfilled:
         output.warning(problem)

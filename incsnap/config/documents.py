@@ -28,14 +28,18 @@ from typing import Any
 import javaproperties
 import yaml
 
+from incsnap.config import repeated_names
 from incsnap.errors import ConfigError
 
 _JSON = re.compile(r"\s*(\[\s*)?\{")
 #: A line that only YAML has: the kind of a resource, the key of an object that holds settings, or a setting behind a
 #: colon and a blank.
 _YAML = re.compile(
-    r"^(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*$|connector\.class: +\S)", re.MULTILINE
+    r"^(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*(\{.*)?$|connector\.class: +\S)", re.MULTILINE
 )
+#: The beginning of a YAML document in braces, and a name without quotes, which JSON does not allow.
+_BRACES = re.compile(r"\s*((#|---)[^\n]*\n\s*)*([\[-]\s*)?\{")
+_BARE_NAME = re.compile(r"[{,]\s*(#[^\n]*\n\s*)*[A-Za-z][\w.-]*\s*:(\s|$)")
 #: A text that a message of YAML's parser quotes; single characters, also escaped ones, tell nobody a password.
 _QUOTED = re.compile(r"""(['"])(?!\\?.\1).*\1""", re.DOTALL)
 #: Kind of a resource -> the key in its spec that holds the settings: Strimzi's and Confluent for Kubernetes'.
@@ -64,6 +68,7 @@ class Document:
     text: str  #: as it is in the file
     form: Form  #: the kind of document
     values: dict[str, str]  #: name -> value; includes what the document says outside of its settings, such as a class
+    repeated: tuple[str, ...] = ()  #: names that stand more than once; the last value is used
     place: Steps = ()  #: leads to the object with the settings; in YAML the first index counts the documents
 
 
@@ -88,19 +93,43 @@ def open_document(path: str | Path) -> Document:
 
 def read_text(text: str, path: str | Path) -> Document:
     """Return the settings file with the content `text`. Raise ConfigError if it cannot be parsed."""
-    form = Form.JSON if _JSON.match(text) else Form.YAML if _YAML.search(text) else Form.PROPERTIES
+    form = _form(text)
     hint = "Write one name=value on each line." if form is Form.PROPERTIES else _HINT
     try:
         if form is Form.PROPERTIES:
-            return Document(text, form, _values(path, _of_properties(path, text)))
+            values = _of_properties(path, text)
+            return Document(text, form, _values(path, values), repeated_names.in_properties(text))
         root = json.loads(text) if form is Form.JSON else list(yaml.load_all(text, Loader=_Loader))
         settings = _of_json(path, root) if form is Form.JSON else _of_yaml(path, root)
-        return Document(text, form, _values(path, {**settings.outside, **settings.config}), settings.place)
+        repeated = repeated_names.in_json(text) if form is Form.JSON else repeated_names.in_yaml(text)
+        return Document(text, form, _values(path, {**settings.outside, **settings.config}), repeated, settings.place)
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply", _HINT) from None
     # tags of YAML such as `!!int x` raise ValueError, LookupError or TypeError
     except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:
         raise ConfigError(f"{path} is not {form.value}: {_fault(error)}", hint) from None
+
+
+def _form(text: str) -> Form:
+    """Return the language of `text`. Braces with a name without quotes are YAML, if YAML's parser reads them."""
+    if _BRACES.match(text) and _BARE_NAME.search(text) and not _is_json(text) and _is_yaml(text):
+        return Form.YAML
+    return Form.JSON if _JSON.match(text) else Form.YAML if _YAML.search(text) else Form.PROPERTIES
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_yaml(text: str) -> bool:
+    try:
+        return any(node is not None for node in yaml.compose_all(text, Loader=yaml.SafeLoader))
+    except (yaml.YAMLError, RecursionError):
+        return False
 
 
 def _fault(error: Exception) -> str:

@@ -22,7 +22,7 @@ from incsnap.config import (
 )
 from incsnap.config.corrections import Change, corrections
 from incsnap.config.declarations import SETTINGS
-from incsnap.config.documents import open_document, read_document, read_text
+from incsnap.config.documents import Document, open_document, read_document, read_text
 from incsnap.config.explained import Explained, explained
 from incsnap.config.names import NARROWING, UnusedNames, is_important, unused_names
 from incsnap.config.object_store import StoreAccess, is_object_store, store_access
@@ -67,6 +67,7 @@ class Corrected:
     text: str  #: the whole file, in its own form
     changes: tuple[Change, ...]  #: the corrections that `text` has
     problem: str  #: all problems that remain, as one text; "" if a job can start with the file
+    warnings: tuple[str, ...]  #: names that the old file gives more than once, one line each
     only_unfilled: bool  #: whether the problems are only placeholders, variables and files that are missing here
 
 
@@ -121,7 +122,7 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
         _settings(reader, str(path))
     except _InvalidSettings as error:
         problem, only_unfilled = error.message, set(error.problems) <= set(reader.unfilled)
-    return Corrected(text, changes, problem, only_unfilled)
+    return Corrected(text, changes, problem, _repeated(path, document), only_unfilled)
 
 
 def checkpoint_of(path: str | Path, worker: str | Path | None = None) -> tuple[str, StoreAccess]:
@@ -148,7 +149,15 @@ def checkpoint_of(path: str | Path, worker: str | Path | None = None) -> tuple[s
 
 def _reader(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader, frozenset[str], frozenset[str]]:
     """Return a reader for both files, the connector's own names, and the names that it inherits from the worker."""
-    return _reader_of(read_document(path), {} if worker is None else read_document(worker))
+    document, of_worker = open_document(path), None if worker is None else open_document(worker)
+    made = _reader_of(document.values, {} if of_worker is None else of_worker.values)
+    made[0].warnings += [*_repeated(path, document), *(_repeated(worker, of_worker) if worker and of_worker else ())]
+    return made
+
+
+def _repeated(path: str | Path, document: Document) -> tuple[str, ...]:
+    """Return a warning for each name that a file gives more than once."""
+    return tuple(f"{path}: {name} stands more than once; the last value is used" for name in document.repeated)
 
 
 def _reader_of(

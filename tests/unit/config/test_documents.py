@@ -450,3 +450,47 @@ def test_the_config_command_shows_it_as_a_table_and_as_json_without_secrets(tmp_
     refused = CliRunner().invoke(commands, ["config", str(written(job, {**JOB, "post.processors": "p"}))])
     assert refused.exit_code == 2
     assert "incsnap.ignore=post.processors" in " ".join(refused.output.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{name: x, config: {database.hostname: db, topic.prefix: shop}}\n",
+        "# ours\n---\n{name: x,\n config: {database.hostname: db, topic.prefix: 'shop'}}\n",
+        '{"name": "x", config: {"database.hostname": "db", "topic.prefix": "shop"}}\n',
+        "name: x\nconfig: {database.hostname: db, topic.prefix: shop}\n",
+        "- {name: x, config: {database.hostname: db, topic.prefix: shop}}\n",
+    ],
+)
+def test_yaml_in_braces_is_read_as_yaml(text: str, tmp_path: Path) -> None:
+    (tmp_path / "job").write_text(text)
+    assert read_document(tmp_path / "job") == {"name": "x", "database.hostname": "db", "topic.prefix": "shop"}
+
+
+@pytest.mark.parametrize("text", ['{"a": "b",}', '{"a": "b" "c": "{d: e"}', '{"a": b, c: [}'])
+def test_json_with_a_fault_is_not_taken_for_yaml(text: str, tmp_path: Path) -> None:
+    (tmp_path / "job").write_text(text)
+    with pytest.raises(ConfigError, match="is not JSON"):
+        read_document(tmp_path / "job")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"{name}={value}\n" for name, value in JOB.items()) + "bootstrap.servers=k\ntopic.prefix : other\n",
+        json.dumps({**JOB, "bootstrap.servers": "k"})[:-1] + ', "topic.prefix": "other"}',
+        json.dumps({"name": "x", "config": {**JOB, "bootstrap.servers": "k"}})[:-2] + ', "topic.prefix": "other"}}',
+        "config:\n"
+        + "".join(f"  {name}: {value}\n" for name, value in JOB.items())
+        + "  bootstrap.servers: k\n  topic.prefix: other\n",
+    ],
+)
+def test_a_name_that_stands_twice_gives_a_warning(text: str, tmp_path: Path) -> None:
+    (tmp_path / "job").write_text(text)
+    told = "topic.prefix stands more than once; the last value is used"
+    assert explain(tmp_path / "job").warnings[:1] == (f"{tmp_path / 'job'}: {told}",)
+    assert read_document(tmp_path / "job")["topic.prefix"] == "other"
+    for options in ([], ["--fix"]):
+        shown = CliRunner().invoke(commands, ["config", *options, str(tmp_path / "job")])
+        assert told in shown.stderr
+        assert "name stands" not in shown.stderr
