@@ -33,6 +33,15 @@ _QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _CLUSTER = "incsnapSandbox00000001"  # 22 characters of URL-safe base64: a Kafka Uuid.
 
 
+#: Settings of a broker of three, with which the cluster can lose any one that is not its controller.
+_THREE_COPIES = """\
+default.replication.factor=3
+min.insync.replicas=2
+offsets.topic.replication.factor=3
+transaction.state.log.replication.factor=3
+transaction.state.log.min.isr=2
+"""
+
 #: Returns further settings of a broker for the ports of its plain listener and of its controller. They override ours.
 SettingsOfPorts = Callable[[int, int], str]
 
@@ -68,18 +77,19 @@ def breakable_kafka(
 def three_brokers() -> Iterator[tuple[str, list[Breakable]]]:
     """Run a cluster of three brokers until the block ends; the first one is also its controller.
 
+    Each topic has a copy on each broker, Kafka's inner topics too. So two brokers serve all of them.
     Yield their addresses, as `bootstrap.servers` has them, and a `Breakable` for each.
     """
     controllers: list[int] = []
 
     def first(_broker: int, controller: int) -> str:
         controllers[:] = [controller]
-        return ""
+        return _THREE_COPIES
 
     def another(number: int) -> SettingsOfPorts:
         return lambda broker, _controller: (
             f"process.roles=broker\nnode.id={number}\nlisteners=PLAINTEXT://127.0.0.1:{broker}\n"
-            f"controller.quorum.voters=1@127.0.0.1:{controllers[0]}\n"
+            f"controller.quorum.voters=1@127.0.0.1:{controllers[0]}\n{_THREE_COPIES}"
         )
 
     with contextlib.ExitStack() as stack:
