@@ -77,14 +77,14 @@ def providers_of(worker: Mapping[str, str]) -> dict[str, str]:
 def resolve(text: str, environment: Mapping[str, str] | None = None, providers: Mapping[str, str] | None = None) -> str:
     """Return `text` with all references replaced. The inserted values are not searched for references.
 
-    `providers` adds names from `providers_of` to env, file and directory. Raise UnresolvedError if a reference cannot
-    be resolved.
+    `providers` adds names from `providers_of` to env, file and directory. Raise UnfilledError if a variable or a file
+    is missing, and UnresolvedError if a reference cannot be resolved for another reason.
     """
     names = os.environ if environment is None else environment
     kinds = {**_PROVIDERS, **(providers or {})}
 
     def replace(match: re.Match[str]) -> str:
-        """Return the value that a reference leads to. Raise UnresolvedError if there is none."""
+        """Return the value that a reference leads to. Raise UnfilledError or UnresolvedError if there is none."""
         kind, place = kinds.get(match["provider"]), match["place"]
         if kind == "env":
             if place not in names:
@@ -109,7 +109,7 @@ def resolve(text: str, environment: Mapping[str, str] | None = None, providers: 
 
 
 def _read(reference: str, path: Path) -> str:
-    """Return the content of a file. Raise UnresolvedError if it cannot be read."""
+    """Return the content of a file. Raise UnfilledError if it cannot be read, UnresolvedError if it is no text."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -119,7 +119,7 @@ def _read(reference: str, path: Path) -> str:
 
 
 def _from_file(reference: str, path: Path, key: str) -> str:
-    """Return the value of `key` in the properties file `path`. Raise UnresolvedError."""
+    """Return the value of `key` in the properties file `path`. Raise UnfilledError or UnresolvedError."""
     try:
         values = javaproperties.loads(_read(reference, path))
     except ValueError:

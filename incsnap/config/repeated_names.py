@@ -20,19 +20,19 @@ def in_properties(text: str) -> tuple[str, ...]:
 
 def in_json(text: str) -> tuple[str, ...]:
     """Return the names that an object of a JSON document gives more than once. Raise ValueError if it is not JSON."""
-    found: list[str] = []
+    repeated: list[str] = []
 
-    def look(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found.extend(_repeated(name for name, _ in pairs))
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        repeated.extend(_repeated(name for name, _ in pairs))
         return dict(pairs)
 
-    json.loads(text, object_pairs_hook=look)
-    return tuple(found)
+    json.loads(text, object_pairs_hook=collect)
+    return tuple(repeated)
 
 
 def in_yaml(text: str) -> tuple[str, ...]:
     """Return the names that a mapping of a YAML file gives more than once. Raise YAMLError if it is not YAML."""
-    found: list[str] = []
+    repeated: list[str] = []
     seen: set[int] = set()
     nodes = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
     while nodes:
@@ -41,11 +41,11 @@ def in_yaml(text: str) -> tuple[str, ...]:
             continue
         seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            found.extend(_repeated(str(key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)))
+            repeated.extend(_repeated(str(key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)))
             nodes.extend(value for _, value in node.value)
         elif isinstance(node, yaml.SequenceNode):
             nodes.extend(node.value)
-    return tuple(found)
+    return tuple(repeated)
 
 
 def _repeated(names: Iterable[str]) -> tuple[str, ...]:

@@ -487,10 +487,10 @@ def test_json_with_a_fault_is_not_taken_for_yaml(text: str, tmp_path: Path) -> N
 )
 def test_a_name_that_stands_twice_gives_a_warning(text: str, tmp_path: Path) -> None:
     (tmp_path / "job").write_text(text)
-    told = "topic.prefix stands more than once; the last value is used"
-    assert explain(tmp_path / "job").warnings[:1] == (f"{tmp_path / 'job'}: {told}",)
+    warning = "topic.prefix stands more than once; the last value is used"
+    assert explain(tmp_path / "job").warnings[:1] == (f"{tmp_path / 'job'}: {warning}",)
     assert read_document(tmp_path / "job")["topic.prefix"] == "other"
     for options in ([], ["--fix"]):
         shown = CliRunner().invoke(commands, ["config", *options, str(tmp_path / "job")])
-        assert told in shown.stderr
+        assert warning in shown.stderr
         assert "name stands" not in shown.stderr
