@@ -104,17 +104,19 @@ class ListedKeys:
     def read(cls, format_: TableFormat, keys: Sequence[str]) -> ListedKeys:
         """Return the keys in `keys`, each the JSON of a record's key. Raise KeyRefused for a key of another form."""
         view, modes = format_.view, format_.envelope.key_modes
-        given = [_members(format_, key) for key in keys]
+        given = _members(format_, keys)
         columns: list[Any] = [None] * len(view.shape.columns)
         for_sql: list[list[str | None]] = []
         for field in view.key:
-            texts = [_printed(field, modes, key, members) for key, members in zip(keys, given, strict=True)]
+            texts = _printed(field, modes, keys, given)
             raw = pa.array([text.encode() if isinstance(text, str) else text for text in texts], pa.binary())
             columns[field.index] = _canonical(field, keys, raw)
+            # A key is as records have it if the value, written again, is the one that was given.
             written = field.encode(columns, modes).complete().fill_null("null").to_pylist()
-            for key, members, text in zip(keys, given, written, strict=True):
-                if not _is_same(_parsed(text), members[field.name]):
-                    raise KeyRefused(_other_form(key, field.name, f"the record would have {text}"))
+            again = _parsed(f"[{','.join(written)}]")
+            for key, members, value in zip(keys, given, again, strict=True):
+                if not _is_same(value, members[field.name]):
+                    raise KeyRefused(_other_form(key, field.name, f"the record would have {shorten(value)}"))
             for_sql.append([_NULL if text is None else compared(field.column, text) for text in texts])
         possible = (key for key in zip(*for_sql, strict=True) if None not in key)
         return cls(format_, columns, [tuple(None if each is _NULL else each for each in key) for key in possible])
@@ -141,16 +143,14 @@ def key_text(value: object) -> str:
         value = value["payload"]
     if not isinstance(value, dict) or not value:
         raise KeyRefused(f"{shorten(value)} is not the JSON of a record's key, such as {{'id': 5}}")
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_number_or_fail)
+    return _COMPACT.encode(value)
 
 
 def in_order(keys: Iterable[str]) -> list[str]:
     """Return the keys, each once, in about the order of an index: numbers by size, texts by their characters."""
-    return sorted(set(keys), key=_rank)
-
-
-def _rank(key: str) -> tuple[tuple[int, Any], ...]:
-    return tuple(_value_rank(value) for value in json.loads(key).values())
+    once = list(set(keys))
+    ranks = [tuple(map(_value_rank, key.values())) for key in json.loads(f"[{','.join(once)}]")]
+    return [once[place] for place in sorted(range(len(once)), key=ranks.__getitem__)]
 
 
 def _value_rank(value: object) -> tuple[int, Any]:
@@ -165,21 +165,35 @@ def _number_or_fail(value: object) -> object:
     raise KeyRefused(f"{shorten(value)} in a key is no JSON")
 
 
+#: Writes a key.
+_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_number_or_fail)
+
+
 def _parsed(text: str) -> Any:
     return json.loads(text, parse_float=Decimal)
 
 
-def _printed(field: ViewField, modes: Modes, key: str, members: Mapping[str, Any]) -> str | bytes | None:
-    """Return one value of a key as MySQL prints it; None for NULL. Raise KeyRefused for a value of another form."""
-    value = members[field.name]
-    if value is None:
-        if field.column.nullable:
-            return None
-        raise KeyRefused(f"the key {shorten(key)} has no value for {field.name}")
-    try:
-        return printed(field.column, field.schema(modes).name or "", modes, value, boolean=field.boolean)
-    except (ValueError, TypeError, KeyError, ArithmeticError) as error:
-        raise KeyRefused(_other_form(key, field.name, error)) from None
+def _printed(
+    field: ViewField, modes: Modes, keys: Sequence[str], given: Sequence[Mapping[str, Any]]
+) -> list[str | bytes | None]:
+    """Return the values of one column of the keys as MySQL prints them; None for NULL.
+
+    Raise KeyRefused for a value of another form.
+    """
+    name, column, schema_name = field.name, field.column, field.schema(modes).name or ""
+    texts: list[str | bytes | None] = []
+    for key, members in zip(keys, given, strict=True):
+        value = members[name]
+        if value is None:
+            if not column.nullable:
+                raise KeyRefused(f"the key {shorten(key)} has no value for {name}")
+            texts.append(None)
+            continue
+        try:
+            texts.append(printed(column, schema_name, modes, value, boolean=field.boolean))
+        except (ValueError, TypeError, KeyError, ArithmeticError) as error:
+            raise KeyRefused(_other_form(key, name, error)) from None
+    return texts
 
 
 def _of_snapshot(source: SourceConstants) -> SourceColumns:
@@ -195,15 +209,16 @@ def _of_snapshot(source: SourceConstants) -> SourceColumns:
     )
 
 
-def _members(format_: TableFormat, key: str) -> Mapping[str, Any]:
-    """Return the members of one key. A router's field that names the table is left out. Raise KeyRefused."""
-    members = _parsed(key)
+def _members(format_: TableFormat, keys: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the members of each key. A router's field that names the table may be among them. Raise KeyRefused."""
+    given: list[Mapping[str, Any]] = _parsed(f"[{','.join(keys)}]")
     names = {field.name for field in format_.view.key}
     read = format_.encoders[READ]
     added = {each.name for each in read.spec.key_fields} if read is not None else set()
-    if set(members) - added != names:
-        raise KeyRefused(f"the key {shorten(key)} has not the columns {', '.join(sorted(names))}")
-    return {name: members[name] for name in names}
+    for key, members in zip(keys, given, strict=True):
+        if members.keys() != names and members.keys() - added != names:
+            raise KeyRefused(f"the key {shorten(key)} has not the columns {', '.join(sorted(names))}")
+    return given
 
 
 def _canonical(field: ViewField, keys: Sequence[str], raw: BytesArray) -> Array:
@@ -224,10 +239,10 @@ def _other_form(key: str, name: str, why: object) -> str:
 
 def _is_same(written: Any, given: Any) -> bool:
     """Return True if two JSON values are the same. Numbers are compared by their value."""
+    if type(written) is type(given):
+        return bool(written == given)
     numbers = [each for each in (written, given) if isinstance(each, int | Decimal) and not isinstance(each, bool)]
-    return (
-        Decimal(numbers[0]) == Decimal(numbers[1]) if len(numbers) == 2 else bool(written is given or written == given)
-    )
+    return len(numbers) == 2 and Decimal(numbers[0]) == Decimal(numbers[1])
 
 
 def absent_records(

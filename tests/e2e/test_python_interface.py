@@ -58,6 +58,13 @@ def test_examples_of_the_interface_run(spark: SparkSession, play: CapturedDataba
         run_example(incsnap.Job.status, play, job=job)
         run_example(incsnap.Job.signal, play, job=job)
         wait_until(lambda: notices.completed("orders-again"))
+        run_example(incsnap.Job.reread, play, job=job)
+        wait_until(lambda: notices.completed("orders-5-7"))
+        frame = spark.range(0, 400, 4)  # of the keys 2, 4, ... 200 every second one, and as many that have no row
+        job.reread(str(play.tables[0][1]), frame, name="of-a-frame")
+        wait_until(lambda: notices.completed("of-a-frame"))
+        end = notices.of("TABLE_SCAN_COMPLETED", "of-a-frame")[0]["additional_data"]
+        assert (end["total_rows_scanned"], end["absent_keys"]) == ("50", "50")
         run_example(incsnap.Job.stop, play, job=job)
     wait_until(lambda: job.status().state == "stopped")
     run_example(incsnap.register, play, spark=spark)
