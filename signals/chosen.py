@@ -1,9 +1,10 @@
 """Parsing the fields of execute-snapshot that choose rows: those of incsnap alone, which begin with `incsnap-`.
 
-incsnap-keys is a list of keys as the records have them. incsnap-keys-topic and incsnap-keys-file name a topic or files
-with such keys. incsnap-absent says what becomes of a key that the table does not have. incsnap-from and incsnap-to are
-the least and greatest values of columns. incsnap-sample is 1/n for one row in n, and incsnap-seed chooses which.
-incsnap-whole-table allows a walk through the whole table. The page on signals in docs/operation.md has examples.
+The field `incsnap-keys` is a list of keys as the records have them. The fields `incsnap-keys-topic` and
+`incsnap-keys-file` name a topic or files with such keys. The field `incsnap-absent` says what becomes of a key that the
+table does not have. The fields `incsnap-from` and `incsnap-to` are the least and greatest values of columns. The field
+`incsnap-sample` is 1/n for one row in n, and `incsnap-seed` chooses which. The field `incsnap-whole-table` allows a
+walk through the whole table. The section "Chosen rows" of docs/operation.md has examples.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _KEPT = 16
 class ControlRecord:
     """A record that is not a change of a row."""
 
-    topic: str
+    topic: str  #: topic to send it to
     key: bytes | None  #: None: no key
     value: bytes | None  #: as it will be sent; None: no value
 

@@ -60,12 +60,12 @@ class ApicurioSettings:
     use_id: str = "globalId"  #: globalId or contentId
     in_headers: bool = True  #: whether the id is in a header of the record
     id_bytes: int = 8  #: length of the id before the record, 4 or 8
-    user: str = ""
-    password: str = field(default="", repr=False)
+    user: str = ""  #: name for a basic login; "" for none
+    password: str = field(default="", repr=False)  #: password of a basic login
     token_url: str = ""  #: address that gives tokens of OAuth
-    client_id: str = ""
-    client_secret: str = field(default="", repr=False)
-    scope: str = ""
+    client_id: str = ""  #: OAuth's client id
+    client_secret: str = field(default="", repr=False)  #: secret of the OAuth client
+    scope: str = ""  #: scope of the tokens that are asked for; "" for the default
     idle: tuple[str, ...] = ()  #: options without effect here
     unknown: tuple[str, ...] = ()  #: options that no such converter has, as far as is known
 

@@ -16,8 +16,10 @@ _SINGLE = frozenset(b"_-.* ")
 
 
 def scrubbed(name: str) -> str:
-    """Return `name` as the converter scrubs it: other characters become `_` and the hexadecimal digits of their UTF-8
-    bytes, and an `x` goes before a digit or `_` at the start.
+    """Return `name` as the converter scrubs it.
+
+    Other characters become `_` and the hexadecimal digits of their UTF-8 bytes. An `x` goes before a digit or `_` at
+    the start.
 
     >>> scrubbed("e-mail"), scrubbed("größe"), scrubbed("2nd")
     ('e_mail', 'gr_C3_B6_C3_9Fe', 'x2nd')

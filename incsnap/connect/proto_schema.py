@@ -114,8 +114,8 @@ def proto_text(schema: Schema, style: ProtoStyle) -> str:
 class _File:
     """A proto file that is being written."""
 
-    style: ProtoStyle
-    imports: list[str] = field(default_factory=list)
+    style: ProtoStyle  #: options of the converter
+    imports: list[str] = field(default_factory=list)  #: proto files that it needs
     nameless: int = 0  #: how many structs and maps without a name there were
 
     def full_name(self, name: str | None) -> str:

@@ -115,8 +115,10 @@ class NewTables:
         return [table for table in tables.tables if not former.included(table)]
 
     def _moved(self, changes: Sequence[SchemaChange], unread: set[TableId]) -> Iterator[TableId]:
-        """Yield the captured tables whose rows a statement has brought from a table that is not captured, from a file,
-        or from a new table that is not read to its end. `unread` are these new tables before the statements.
+        """Yield the captured tables whose rows a statement has moved in and no event has brought.
+
+        Such rows come from a table that is not captured, from a file, or from a new table that is not read to its end.
+        `unread` are these new tables before the statements.
         """
         for change in changes:
             if not change.moves_rows_in:

@@ -147,7 +147,7 @@ class Observation(Generic[Rows, Topic]):
 
 
 def observe(sides: Sides[_Keys, Rows, Topic], keys: _Keys) -> Observation[Rows, Topic]:
-    """Do the first four steps of a round, in the order that the proof needs."""
+    """Return what the first four steps of a round see, in the order that the proof needs."""
     low = sides.low()
     rows = sides.select(keys)
     topic = sides.topic(keys)
