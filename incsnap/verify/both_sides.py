@@ -44,7 +44,7 @@ class LiveSides:
         self._end = ("", 0)
         self._evidence = evidence
         self._rows: dict[TopicKey, bytes] = {}
-        self._homes: dict[TopicKey, int] = {}
+        self._homes: dict[TopicKey, int | None] = {}
         self.ends: dict[tuple[str, int], int] = {}
         self.histories: dict[TopicKey, History] = {}
         self.facts: dict[tuple[str, int], PartitionFacts] = {}
@@ -85,6 +85,10 @@ class LiveSides:
         """Return True if a tombstone follows each deletion in the topic."""
         return self._tables[topic].form.tombstones
 
+    def partitions(self, topic: str) -> int:
+        """Return how many partitions the topic has."""
+        return self._counts[topic]
+
     def same_values(self, key: TopicKey, left: bytes, right: bytes) -> bool:
         """Return True if two rows of `key` have the same values, whatever their spelling."""
         return not differing_columns(self._tables[key[0]], left, right)
@@ -108,7 +112,7 @@ class TopicNow:
 
     sides: LiveSides
     rows: Mapping[TopicKey, bytes]
-    homes: Mapping[TopicKey, int]
+    homes: Mapping[TopicKey, int | None]
     delivered: RowPlace | None
 
     def record(self, key: TopicKey) -> LastRecord | None:
@@ -130,8 +134,11 @@ class TopicNow:
         """Return how far the partition of the key came."""
         record = self.record(key)
         partition = self.homes.get(key) if record is None else record.partition
-        own = self.sides.facts.get((key[0], -1 if partition is None else partition), PartitionFacts())
-        strong = [place for place in (own.last, self.delivered) if place is not None]
+        # If the partition of a missing key is unknown, all partitions must have come so far.
+        partitions = range(self.sides.partitions(key[0])) if partition is None else (partition,)
+        lasts = [self.sides.facts.get((key[0], number), PartitionFacts()).last for number in partitions]
+        own = None if None in lasts else min(place for place in lasts if place is not None)
+        strong = [place for place in (own, self.delivered) if place is not None]
         weak = [place for each in self.sides.facts.values() for place in (each.last, each.snapshot) if place]
         return Reached(max(strong, default=None), max(weak, default=None))
 

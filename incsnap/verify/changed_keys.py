@@ -124,7 +124,7 @@ class ChangedKeys:
             runs = table_runs if isinstance(table_runs, tuple) else (Run(topic, "", len(records)),)
             for run, part in by_run(records, runs):
                 name, table = run.topic, self._topics[run.topic]
-                keys = read_keys(part.column("key"), table.form).to_pylist()
+                keys = read_keys(part.column("key"), table.form.of_table).to_pylist()
                 marks = part.column("marks")
                 columns = [pc.struct_field(marks, field).to_pylist() for field in ("event", "row", "gtid")]
                 for key, event, row, gtid in zip(keys, *columns, strict=True):

@@ -6,17 +6,21 @@ records of the table side go through the same functions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from incsnap.columns.arrow import BytesArray, RecordBatch
+from incsnap.config.servers import RegistrySettings
+from incsnap.config.settings import Formats, Settings
 from incsnap.connect.json_text import literal
+from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.envelope.record_encoder import READ, Operation
 from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ConfigError
 from incsnap.transforms.record_spec import ValueShape
+from incsnap.verify.avro_reading import as_json, respelled
 
 #: The values of the column `state`.
 ROW, DELETION, TOMBSTONE, UNREADABLE = range(4)
@@ -58,14 +62,27 @@ class RecordForm:
     schemas: bool  #: values contain their schema
     added: tuple[str, ...] = ()  #: names of the members behind the columns of an unwrapped row
     tombstones: bool = True  #: a tombstone follows each deletion
+    key_avro: RegistrySettings | None = None  #: registry of the keys' schemas, if keys are Avro
+    value_avro: RegistrySettings | None = None  #: registry of the values' schemas, if values are Avro
+    respelled: bool = False  #: rows and keys are spelled anew, as those of Avro are
+
+    @property
+    def of_table(self) -> RecordForm:
+        """The form in which the table side encodes its rows: JSON, because Avro would register schemas."""
+        is_avro = self.key_avro is not None or self.value_avro is not None
+        return replace(self, key_avro=None, value_avro=None, respelled=is_avro)
 
     @classmethod
-    def of(cls, format_: TableFormat) -> RecordForm:
-        """Return the form of a table's records. Raise ConfigError for a form that verify cannot read."""
+    def of(cls, format_: TableFormat, formats: Formats) -> RecordForm:
+        """Return the form of a table's records. Raise ConfigError for a form that verify cannot read.
+
+        `format_` is the table side's, whose settings are those of `for_table`. `formats` are the topics' formats.
+        """
         table, choice = format_.view.shape.id, format_.envelope
-        for where, kind in (("keys", choice.key.kind), ("values", choice.value.kind)):
-            if kind != "json":
-                raise ConfigError(f"{table}: verify cannot read {where} in the format {kind} yet", _NOT_YET)
+        for where, given in (("keys", formats.key), ("values", formats.value)):
+            if given.kind not in ("json", "avro") or given.frame:
+                what = f"{given.kind} {given.frame}".strip()
+                raise ConfigError(f"{table}: verify cannot read {where} of the format {what}", _NOT_YET)
         encoders = [format_.encoders.get(kind) for kind in (READ, *(Operation(op) for op in "cu"))]
         first = encoders[0]
         if first is None or any(each is None for each in encoders) or not format_.uniform:
@@ -80,28 +97,47 @@ class RecordForm:
         added = tuple(each.name for each in first.spec.fields) if first.spec.value is ValueShape.ROW else ()
         tombstone = format_.encoders.get(Operation(""))
         tombstones = choice.tombstones and tombstone is not None and not tombstone.has_bytes
-        return cls(first.spec.value is ValueShape.ENVELOPE, choice.key.schemas, choice.value.schemas, added, tombstones)
+        is_envelope = first.spec.value is ValueShape.ENVELOPE
+        form = cls(is_envelope, choice.key.schemas, choice.value.schemas, added, tombstones)
+        if formats.key.kind == "avro":
+            form = replace(form, key_avro=formats.key_registry, respelled=True)
+        if formats.value.kind == "avro":
+            form = replace(form, value_avro=formats.value_registry, respelled=True)
+        return form
 
-    @property
-    def has_places(self) -> bool:
-        """Whether records name the place of their event."""
-        return self.envelope
 
-
-_NOT_YET = "Leave the table out with --table. JSON, with and without schemas, is what verify reads."
+_NOT_YET = "verify reads JSON, and Avro in Confluent's wire format."
 _REFUSED = "Leave the table out with --table: verify cannot repeat these transforms."
 
 
+def for_table(settings: Settings) -> Settings:
+    """Return the settings with which the table side encodes rows: JSON in place of Avro."""
+    changed = {
+        name: FormatChoice()
+        for name, choice in (("key", settings.formats.key), ("value", settings.formats.value))
+        if choice.kind == "avro"
+    }
+    return settings.model_copy(update={"formats": settings.formats.model_copy(update=changed)}) if changed else settings
+
+
 def read_keys(keys: BytesArray, form: RecordForm) -> BytesArray:
-    """Return the keys without their schemas."""
-    return _without_schema(keys) if form.key_schemas else keys
+    """Return the keys as JSON without their schemas."""
+    if form.key_avro is not None:
+        return as_json(keys, form.key_avro)
+    bare = _without_schema(keys) if form.key_schemas else keys
+    return respelled(bare) if form.respelled else bare
 
 
 def read_values(values: BytesArray, form: RecordForm) -> RecordBatch:
     """Return the columns of VALUES for the values of records; null is a tombstone."""
+    if form.value_avro is not None:
+        values = as_json(values, form.value_avro)
     payload = _without_schema(values) if form.schemas else values
     absent = values.is_null()
-    return _envelopes(payload, absent) if form.envelope else _rows(payload, absent, form)
+    read = _envelopes(payload, absent) if form.envelope else _rows(payload, absent, form)
+    if form.respelled and form.value_avro is None:
+        read = read.set_column(1, "row", respelled(read.column("row")))
+    return read
 
 
 def _without_schema(values: BytesArray) -> BytesArray:

@@ -107,7 +107,7 @@ def next_command(reports: Sequence[TableReport], file: str, code: int) -> str:
         tables = " ".join(f"--table {table}" for table in differing)
         return f"Next: incsnap signal {file} execute-snapshot {tables}   (sends these tables again; no deletions)"
     if code == NO_ANSWER:
-        tables = " ".join(f"--table {each.table}" for each in reports if not each.is_equal and not each.refused)
+        tables = " ".join(f"--table {each.table}" for each in reports if each.counts[UNVERIFIABLE])
         return f"Next: incsnap verify {file} {tables}".rstrip() + "   (once the topics have caught up)"
     return ""
 

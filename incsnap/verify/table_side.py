@@ -57,9 +57,12 @@ def encoded(format_: TableFormat, table: VerifiedTable, columns: Columns) -> Rec
     if not made:
         return pa.RecordBatch.from_pylist([], TABLE_ROWS)
     records = made[0]
-    keys, values = records.column("key"), read_values(records.column("value"), table.form)
+    form = table.form.of_table
+    keys, values = records.column("key"), read_values(records.column("value"), form)
     topics = pa.repeat(pa.scalar(table.topic), len(records))
-    arrays = [topics, read_keys(keys, table.form), records.column("partition"), values.column("row")]
+    # Keys in Avro have other bytes, and so another partition.
+    homes = records.column("partition") if table.form.key_avro is None else pa.nulls(len(records), pa.int32())
+    arrays = [topics, read_keys(keys, form), homes, values.column("row")]
     return pa.RecordBatch.from_arrays(arrays, schema=TABLE_ROWS)
 
 
@@ -73,13 +76,13 @@ def read_range(settings: Settings, table: VerifiedTable, part: RangePart) -> Ite
 
 def read_by_keys(
     connection: Connection[Any], settings: Settings, table: VerifiedTable, keys: Collection[TopicKey]
-) -> dict[TopicKey, tuple[bytes, int]]:
-    """Return the row of each of `keys`, and the partition of its key. A key without a row is left out.
+) -> dict[TopicKey, tuple[bytes, int | None]]:
+    """Return the row of each of `keys`, and the partition of its key (None: unknown). A key without a row is left out.
 
     A row counts only if its record key has the same bytes: a case-insensitive index finds other rows too.
     """
     format_ = format_of(settings, table.shape)
-    rows: dict[TopicKey, tuple[bytes, int]] = {}
+    rows: dict[TopicKey, tuple[bytes, int | None]] = {}
     listed = list(keys)
     for begin in range(0, len(listed), _KEYS_TOGETHER):
         part = listed[begin : begin + _KEYS_TOGETHER]

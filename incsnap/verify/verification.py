@@ -30,7 +30,7 @@ from incsnap.verify.changed_keys import TableChanged
 from incsnap.verify.evidence import ConnectorOffsets, Evidence
 from incsnap.verify.kinds import MISSING, STALE, UNVERIFIABLE, WRONG, kind_of
 from incsnap.verify.proof import Events, TopicKey, Verdict, observe
-from incsnap.verify.record_reading import RecordForm
+from incsnap.verify.record_reading import RecordForm, for_table
 from incsnap.verify.report import Difference, TableReport
 from incsnap.verify.rounds import Limits, Outcome, settle
 from incsnap.verify.table_side import VerifiedTable
@@ -91,7 +91,7 @@ def verify_tables(spark: SparkSession, settings: Settings, choice: Choice) -> li
                 tables[verified.topic] = verified
         by_topic = {report.topic: report for report in reports if report.topic in tables}
         if tables:
-            _compare(spark, settings, client, connection, tables, by_topic, choice)
+            _compare(spark, for_table(settings), client, connection, tables, by_topic, choice)
     return reports
 
 
@@ -106,7 +106,7 @@ def _owners(settings: Settings, captured: Sequence[TableId]) -> dict[str, list[T
 
 def _shapes(connection: Connection[Any], settings: Settings, captured: Sequence[TableId]) -> dict[TableId, TableShape]:
     shapes = catalog.shapes_of(connection, captured)
-    if settings.asks_for_columns:
+    if for_table(settings).asks_for_columns:
         defaults = defaults_of(connection, list(shapes), definitions=settings.columns.needs_definitions)
         shapes = {table: shape.with_defaults(defaults[table]) for table, shape in shapes.items()}
     return shapes
@@ -123,8 +123,8 @@ def _verified(
 
     Raise _RefusedError if the table cannot be compared, and errors of its format.
     """
-    format_ = format_of(settings, shape)
-    form = RecordForm.of(format_)
+    format_ = format_of(for_table(settings), shape)
+    form = RecordForm.of(format_, settings.formats)
     if not format_.view.key or not format_.view.identity:
         raise _RefusedError("It has no primary key, so its records have no keys.")
     if not format_.view.key_is_identity:

@@ -1,0 +1,76 @@
+"""Tests of Avro records as JSON, without a registry."""
+
+from __future__ import annotations
+
+import io
+from unittest.mock import patch
+
+import fastavro
+import pyarrow as pa
+
+from incsnap.config.servers import RegistrySettings
+from incsnap.verify import avro_reading
+from incsnap.verify.record_reading import ROW, TOMBSTONE, UNREADABLE, RecordForm, read_keys, read_values
+
+_REGISTRY = RegistrySettings(url="http://registry")
+_ROW = {
+    "type": "record",
+    "name": "Value",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {"name": "amount", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}]},
+        {"name": "name", "type": ["null", "string"]},
+    ],
+}
+_SOURCE = {
+    "type": "record",
+    "name": "Source",
+    "fields": [
+        {"name": "snapshot", "type": "string"},
+        {"name": "file", "type": "string"},
+        {"name": "pos", "type": "long"},
+        {"name": "row", "type": "int"},
+    ],
+}
+_ENVELOPE = {
+    "type": "record",
+    "name": "Envelope",
+    "fields": [
+        {"name": "before", "type": ["null", _ROW]},
+        {"name": "after", "type": ["null", "Value"]},
+        {"name": "source", "type": _SOURCE},
+        {"name": "op", "type": "string"},
+    ],
+}
+
+
+def framed(schema: object, value: object) -> bytes:
+    written = io.BytesIO()
+    fastavro.schemaless_writer(written, avro_reading._bare(schema), value)
+    return b"\x00\x00\x00\x00\x07" + written.getvalue()
+
+
+def test_rows_of_avro_envelopes_are_spelled_like_those_of_the_table() -> None:
+    form = RecordForm(envelope=True, key_schemas=False, schemas=False, value_avro=_REGISTRY, respelled=True)
+    source = {"snapshot": "false", "file": "binlog.000003", "pos": 4, "row": 1}
+    after = {"id": 1, "amount": b"\x01\x02", "name": 'é"'}
+    values = [framed(_ENVELOPE, {"before": None, "after": after, "source": source, "op": "c"}), None, b"{}"]
+
+    with patch.object(avro_reading, "_schema", lambda *_: fastavro.parse_schema(avro_reading._bare(_ENVELOPE))):
+        read = read_values(pa.array(values, pa.binary()), form).to_pydict()
+
+    table = pa.array([b'{"id":1,"amount":"AQI=","name":"\\u00e9\\""}'], pa.binary())
+    assert read["state"] == [ROW, TOMBSTONE, UNREADABLE]
+    assert read["row"][0] == avro_reading.respelled(table)[0].as_py()
+    assert (read["file"][0], read["pos"][0], read["row_number"][0]) == ("binlog.000003", 4, 1)
+
+
+def test_avro_keys_are_spelled_like_those_of_the_table() -> None:
+    form = RecordForm(envelope=True, key_schemas=False, schemas=False, key_avro=_REGISTRY, respelled=True)
+    row = {"id": 5, "amount": None, "name": "x"}
+
+    with patch.object(avro_reading, "_schema", lambda *_: fastavro.parse_schema(avro_reading._bare(_ROW))):
+        keys = read_keys(pa.array([framed(_ROW, row)], pa.binary()), form)
+
+    own = read_keys(pa.array([b'{"id":5,"amount":null,"name":"x"}'], pa.binary()), form.of_table)
+    assert keys.to_pylist() == own.to_pylist()

@@ -1,0 +1,71 @@
+"""Tests of the answers of `incsnap verify`: exit codes, JSON lines and the words for a person."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from incsnap.verify.kinds import MISSING, UNVERIFIABLE, WRONG
+from incsnap.verify.report import Difference, TableReport, exit_code, next_command, write_differences
+
+EQUAL = TableReport("d.equal", "p.d.equal", 3, "uuid:1-5")
+WRONG_ROW = TableReport("d.t", "p.d.t", 3, "uuid:1-5", differences=[Difference(b'{"id":1}', WRONG, ("qty",))])
+UNPROVED = TableReport("d.u", "p.d.u", 3, differences=[Difference(b'{"id":1}', UNVERIFIABLE, note="why")])
+REFUSED = TableReport("d.r", "", refused="It has no primary key.")
+REPEATED = TableReport("d.h", "p.d.h", 3, sent_twice=2)
+
+
+@pytest.mark.parametrize(
+    ("reports", "options", "code"),
+    [
+        ([EQUAL], {}, 0),
+        ([EQUAL, WRONG_ROW], {}, 1),
+        ([REFUSED, WRONG_ROW], {}, 1),
+        ([EQUAL, REFUSED], {"allow_unverifiable": True}, 2),
+        ([UNPROVED], {}, 2),
+        ([UNPROVED], {"allow_unverifiable": True}, 0),
+        ([REPEATED], {}, 0),
+        ([REPEATED], {"strict": True}, 1),
+    ],
+)
+def test_exit_codes(reports: list[TableReport], options: dict[str, bool], code: int) -> None:
+    assert exit_code(reports, **{"strict": False, "allow_unverifiable": False, **options}) == code
+
+
+def test_an_object_has_the_counts_of_all_kinds() -> None:
+    assert WRONG_ROW.to_json() == {
+        "table": "d.t",
+        "gtid_set": "uuid:1-5",
+        "equal": False,
+        "missing": 0,
+        "stale": 0,
+        "wrong": 1,
+        "extra": 0,
+        "no_tombstone": 0,
+        "unverifiable": 0,
+        "sent_twice": 0,
+        "back_in_time": 0,
+    }
+    assert REFUSED.to_json()["equal"] is False
+    assert REPEATED.to_json()["equal"] is True
+
+
+def test_the_summary_ends_with_the_next_command() -> None:
+    assert EQUAL.lines() == ["d.equal: equal. 3 rows are in p.d.equal as the table has them."]
+    assert WRONG_ROW.lines() == ["d.t: 1 wrong, of 3 rows.", '  wrong in qty: {"id":1}']
+    assert next_command([EQUAL, WRONG_ROW], "a.properties", 1).startswith(
+        "Next: incsnap signal a.properties execute-snapshot --table d.t "
+    )
+    assert next_command([EQUAL], "a.properties", 0) == ""
+    assert "incsnap verify a.properties --table d.u" in next_command([EQUAL, UNPROVED], "a.properties", 2)
+
+
+def test_each_key_stands_in_the_folder(tmp_path: Path) -> None:
+    report = TableReport("d.t", "p", differences=[Difference(b'{"id":1}', MISSING), *WRONG_ROW.differences])
+
+    write_differences([report], tmp_path / "new")
+
+    lines = [json.loads(line) for line in (tmp_path / "new" / "d.t.jsonl").read_text().splitlines()]
+    assert lines == [{"key": {"id": 1}, "kind": "missing"}, {"key": {"id": 1}, "kind": "wrong", "columns": ["qty"]}]
