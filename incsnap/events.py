@@ -197,6 +197,12 @@ class SchemaChange:
     #: Whether a table may have other rows now without events in the binlog (RENAME TABLE, EXCHANGE PARTITION, IMPORT
     #: TABLESPACE).
     moves_rows_in: bool = False
+    #: Tables that this RENAME has moved away: no table has their name behind the statement.
+    moved_away: frozenset[TableId] = frozenset()
+
+    def moves_away(self, table: TableId) -> bool:
+        """Return True if `table` has another name now and no other table has taken its name. Letter case is ignored."""
+        return str(table).lower() in {str(away).lower() for away in self.moved_away}
 
     def touches(self, table: TableId) -> bool:
         """Return True if the statement may have changed `table`.

@@ -90,6 +90,7 @@ class _Statement:
         self._sql, self._database = sql, database
         self._words = Words(sql, database, sql_mode)
         self._moves_rows_in = False
+        self._moved_away: frozenset[TableId] = frozenset()
 
     def change(self) -> SchemaChange | None:
         """Return the change that the statement makes to tables; None if it changes none."""
@@ -105,7 +106,10 @@ class _Statement:
                 if words.skip("USER"):
                     return None
                 self._moves_rows_in = True
-                return self._tables(chain.from_iterable(renamed(words)))
+                pairs = renamed(words)
+                names = _former_names(pairs)
+                self._moved_away = _absent(names.values(), names)
+                return self._tables(chain.from_iterable(pairs))
             if verb in ("CREATE", "ALTER", "DROP"):
                 return self._definition(verb)
         except NotUnderstood:
@@ -130,7 +134,7 @@ class _Statement:
             if word in ("TABLE", "TABLES"):
                 words.skip_condition()
                 tables = words.listed(words.table) if verb == "DROP" else [words.table()]
-                return self._tables([*tables, *self._also_altered()] if verb == "ALTER" else tables)
+                return self._tables([*tables, *self._also_altered(tables[0])] if verb == "ALTER" else tables)
             if word == "INDEX":
                 words.skip_past("ON")
                 return self._tables([words.table()])
@@ -138,9 +142,16 @@ class _Statement:
 
     def _tables(self, tables: Iterable[TableId], *, truncates: bool = False) -> SchemaChange:
         touched = frozenset(tables)
-        return SchemaChange(touched, self._database, self._sql, truncates, moves_rows_in=self._moves_rows_in)
+        return SchemaChange(
+            touched,
+            self._database,
+            self._sql,
+            truncates,
+            moves_rows_in=self._moves_rows_in,
+            moved_away=self._moved_away,
+        )
 
-    def _also_altered(self) -> Iterator[TableId]:
+    def _also_altered(self, altered: TableId) -> Iterator[TableId]:
         """Yield the new name of an ALTER TABLE, and the other table of EXCHANGE PARTITION ... WITH TABLE."""
         words = self._words
         if not words.mentions("RENAME", "EXCHANGE", "IMPORT"):
@@ -149,6 +160,7 @@ class _Statement:
             word = words.take()
             if word == "RENAME" and (table := new_name(words)) is not None:
                 self._moves_rows_in = True
+                self._moved_away = _absent([altered], [table])
                 yield table
             elif word == "WITH" and words.skip("TABLE"):
                 yield words.table()
@@ -206,6 +218,12 @@ def _former_names(pairs: list[tuple[TableId, TableId]]) -> dict[TableId, TableId
     for old, new in pairs:
         names[new] = names.pop(old, old)
     return names
+
+
+def _absent(before: Iterable[TableId], after: Iterable[TableId]) -> frozenset[TableId]:
+    """Return the names in `before` that are not in `after`. Letter case does not tell names apart."""
+    present = {str(table).lower() for table in after}
+    return frozenset(table for table in before if str(table).lower() not in present)
 
 
 def _of_alter(words: Words) -> dict[TableId, TableId | None]:

@@ -229,7 +229,9 @@ def _observe(state: NextContext, facts: BatchFacts) -> None:
         if change.moves_rows_in:
             for scan in [scan for scan in state.scans.values() if change.touches(scan.table)]:
                 if scan.maximum is not None:
-                    state.begin_again(scan.number, "a statement has moved rows into it")
+                    # A table that has moved away mostly ends when it is described: nothing has moved into it.
+                    warns = not change.moves_away(scan.table)
+                    state.begin_again(scan.number, "a statement has moved rows into it", warns=warns)
         _read_again(state, lambda window, change=change: spoiled_by(window, change))  # type: ignore[misc]
         if not change.truncates:
             for scan in [scan for scan in state.scans.values() if change.touches(scan.table)]:

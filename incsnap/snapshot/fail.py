@@ -40,9 +40,12 @@ def fail(state: NextContext, window: Window, error: str, limits: Limits) -> None
 def _tell(state: NextContext, failed: FailedChunk, error: str) -> None:
     """Warn of the failed chunk.
 
-    Of lost attempts only the first of a table is reported, and all are counted, because hundreds may follow.
+    Of lost attempts only the first of a table is reported, and all are counted, because hundreds may follow. Of chunks
+    that meet other columns or no table, only the first is reported until the table is described again.
     """
     window = failed.window
+    if failed.kind == SHAPE and not state.scans[window.scan].described:
+        return
     if failed.is_lost:
         scan = state.scans[window.scan]
         state.scans[scan.number] = replace(scan, lost_readings=scan.lost_readings + 1)

@@ -177,8 +177,8 @@ class NextContext:
             return
         self.scans[number] = replace(scan, disturbances=times, not_before_ms=self.now_ms + back_off_ms(times))
 
-    def begin_again(self, number: int, reason: str) -> bool:
-        """Let the table of a scan be read from its beginning.
+    def begin_again(self, number: int, reason: str, *, warns: bool = True) -> bool:
+        """Let the table of a scan be read from its beginning, with a warning if `warns`.
 
         Return False if the table has ended instead, because it was begun `MAX_BEGINNINGS` times. Drop all windows of
         the scan: their rows are outdated, and their ranges must not become ranges of the new pass. No part of them is
@@ -189,7 +189,8 @@ class NextContext:
         if scan.begun_again + 1 >= MAX_BEGINNINGS:
             self.end(scan, notes.CHANGED_TOO_OFTEN, f"the table was begun {MAX_BEGINNINGS} times; last: {reason}")
             return False
-        self.warn(f"{scan.table}: {reason}; the table is read from its beginning", scan.request.signal)
+        if warns:
+            self.warn(f"{scan.table}: {reason}; the table is read from its beginning", scan.request.signal)
         windows = (*self.held, *(release.window for release in self.released))
         # A window of which a part is to be sent is in both lists.
         self.dropped.extend(dict.fromkeys(window.id for window in windows if window.scan == number))

@@ -205,7 +205,9 @@ class _Group:
     def _give_up(self, order: ChunkOrder, result: ChunkResult) -> None:
         """Write the manifest of a chunk that was not read. `result` says why."""
         window_id = order.read.window.id
-        log.warning("Chunk %s of %s was not read: %s", window_id, order.read.chunk.table, result.error)
+        # The planner warns once of a table that has changed or is gone; all its chunks in flight fail.
+        level = logging.INFO if failures.kind_of(result.error) == failures.SHAPE else logging.WARNING
+        log.log(level, "Chunk %s of %s was not read: %s", window_id, order.read.chunk.table, result.error)
         self._buffers.write_manifest(window_id, result)
 
     def _at_low_watermark(self, low_watermark: GtidSet) -> Connection[Any]:

@@ -140,6 +140,29 @@ def test_a_table_into_which_rows_are_moved_is_begun_again() -> None:
     assert dict(ended.fields)["total_rows_scanned"] == "3"
 
 
+def test_a_table_that_has_moved_away_is_not_called_one_that_rows_were_moved_into() -> None:
+    job = Snapshots({A: list(range(1, 10))})
+    job.batch(execute("s", A))
+    del job.keys[A]
+    plan = job.batch(changes=(replace(swap(A, B), moved_away=frozenset({A})),))
+
+    assert not any("moved rows into it" in warning for warning in plan.warnings)
+    assert plan.context.released == ()
+    assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "UNKNOWN_SCHEMA"), ("s", "COMPLETED", "")]
+
+
+def test_chunks_of_a_table_that_is_gone_give_one_warning() -> None:
+    job = Snapshots({A: list(range(1, 9))})
+    job.batch(execute("s", A))
+    assert len(job.context.planned) > 1
+    job.result = lambda window: ChunkResult(error="shape: Table 'db.a' doesn't exist")
+    del job.keys[A]
+    warnings = [warning for _ in range(4) for warning in job.batch().warnings]
+
+    assert len([warning for warning in warnings if "failed, attempt" in warning]) == 1
+    assert job.notified()[-1] == ("s", "COMPLETED", "")
+
+
 def test_parts_that_were_not_sent_before_rows_were_moved_in_are_never_sent() -> None:
     job = Snapshots({A: list(range(1, 10))})
     job.result = lambda window: replace(job.good(window), parts=2, record_bytes=200)
