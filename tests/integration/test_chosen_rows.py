@@ -22,6 +22,11 @@ from tests.support.planned_job import MakeJob, PlannedJob, ReadersAtHand, Sent, 
 pytestmark = pytest.mark.servers
 
 _ROWS = 300
+_PLAIN_JSON = {
+    f"{side}__converter{more}": value
+    for side in ("key", "value")
+    for more, value in (("", "JsonConverter"), ("__schemas__enable", "false"))
+}
 
 
 @pytest.fixture
@@ -336,6 +341,7 @@ def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
     cases: tuple[tuple[dict[str, str], str], ...] = (
         ({"message__key__columns": f"{database}.t:at"}, "message.key.columns"),
         (router, f"{database}.u has the same topic all"),
+        ({"skipped__operations": "d"}, "skipped.operations leaves deletions out"),
         (rewrite, "delete.tombstone.handling.mode=rewrite"),
     )
     for more, reason in cases:
@@ -346,3 +352,26 @@ def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
         end = to_end(job)
         assert end["status"] == "SKIPPED"
         assert reason in end["reason"]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"tombstones__on__delete": "false"}, ["d"]),
+        # The extended headers of a connector's file.
+        ({"connector__class": "MySqlConnector", "extended__headers__enabled": "true", **_PLAIN_JSON}, ["d", None]),
+        (
+            {"transforms": "un", "transforms__un__type": "ExtractNewRecordState", "transforms__un__add__headers": "op"},
+            [None],
+        ),
+    ],
+)
+def test_an_absent_key_has_the_records_of_a_deletion(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, more: dict[str, str], expected: list[str | None]
+) -> None:
+    job = make_job(**more)
+    ask(job, f"{database}.t", keys=[{"id": 9999}], absent="delete")
+    to_end(job)
+    sent = job.of(f"{topic_prefix}.{database}.t")
+    ops = [each.value and each.value.get("payload", each.value)["op"] for each in sent]
+    assert ops == expected
