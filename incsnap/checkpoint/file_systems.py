@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import uuid
 from collections.abc import Callable
@@ -19,10 +20,14 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+_log = logging.getLogger(__name__)
+
 _TEMPORARY = ".tmp"
 _NEW = ".new"
 #: Stores without a real rename. A file appears there when all of it is written.
 _OBJECT_STORES = frozenset(("gcs", "abfs"))
+#: Tries to delete a folder that somebody writes into.
+_DELETIONS = 5
 
 
 class FileSystemFolder:
@@ -144,7 +149,20 @@ class FileSystemFolder:
             self._delete(self._fs.delete_file, path)
 
     def delete_folder(self, name: str) -> None:
-        self._delete(self._fs.delete_dir, self.path(name))
+        """Delete a folder with its content.
+
+        A reader may write into the folder of a window that a DDL has dropped. Then the folder is tried again, and at
+        last left: the next start deletes windows that no offset knows.
+        """
+        for _ in range(_DELETIONS):
+            try:
+                self._delete(self._fs.delete_dir, self.path(name))
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:
+                    raise
+            else:
+                return
+        _log.info("%s is being written to, and is left for the next start to delete", self.path(name))
 
     def _delete(self, delete: Callable[[str], None], path: str) -> None:
         try:

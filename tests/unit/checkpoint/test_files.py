@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,9 @@ from incsnap.errors import ConfigError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.offset import Offset, TopicLayout, digest
+
+#: Deletions of a folder that is written into.
+_DELETIONS = 400
 
 START = Offset("job", 7, StreamPosition(GtidSet(), "binlog.000001", 4), TopicLayout(2))
 
@@ -96,3 +101,28 @@ def test_the_digest_of_an_end_survives_the_log_and_tells_any_two_ends_apart() ->
     others = [replace(end, batch=9), replace(end, job_id="other"), replace(end, signal_positions={"kafka": 6})]
     others.append(replace(end, stream=StreamPosition(GtidSet(), "binlog.000001", 5)))
     assert len({digest(each.dump()) for each in (end, *others)}) == 5
+
+
+def test_a_folder_that_is_being_written_to_fails_no_batch(tmp_path: Path) -> None:
+    """A reader may still write the window of a chunk whose table a DDL has changed, while the batch deletes it."""
+    files, done = Files(str(tmp_path)), threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not done.is_set():
+            number += 1
+            with contextlib.suppress(OSError):  # the folder is deleted under the writer
+                Files(str(tmp_path)).write(f"windows/1/{number}.arrow", b"rows")
+
+    writers = [threading.Thread(target=write) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    try:
+        for _ in range(_DELETIONS):
+            files.delete_folder("windows/1")
+    finally:
+        done.set()
+        for writer in writers:
+            writer.join(30)
+    files.delete_folder("windows/1")
+    assert files.names("windows") == []
