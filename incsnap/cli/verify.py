@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -77,6 +78,8 @@ def verify(
             try:
                 reports = verify_tables(spark, settings, choice)
             finally:
+                # Objects of the JVM that are freed later would call a JVM that has ended.
+                gc.collect()
                 spark.stop()
     except IncsnapError as error:
         output.problem(error.message, error.hint)

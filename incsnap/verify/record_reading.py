@@ -111,11 +111,11 @@ _REFUSED = "Leave the table out with --table: verify cannot repeat these transfo
 
 
 def for_table(settings: Settings) -> Settings:
-    """Return the settings with which the table side encodes rows: JSON in place of Avro."""
+    """Return the settings with which the table side encodes rows: JSON, because other formats would register schemas."""
     changed = {
         name: FormatChoice()
         for name, choice in (("key", settings.formats.key), ("value", settings.formats.value))
-        if choice.kind == "avro"
+        if choice.kind != "json" or choice.frame
     }
     return settings.model_copy(update={"formats": settings.formats.model_copy(update=changed)}) if changed else settings
 

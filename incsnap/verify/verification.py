@@ -189,7 +189,8 @@ class _Course:
         self._sides = LiveSides(connection, settings, client, tables, evidence)
         self._counts: dict[str, TopicCounts] = {}
         self._rows: dict[str, int] = {}
-        self._cut: set[tuple[str, int]] = set()
+        #: Topics whose oldest records are gone.
+        self._cut: set[str] = set()
 
     def run(self, reports: Mapping[str, TableReport]) -> None:
         """Compare, and fill in the reports. Raise TableChanged if a statement changed a table.
@@ -232,7 +233,7 @@ class _Course:
     def topic(self, keys: None) -> None:
         counts = {topic: table.partitions for topic, table in self._tables.items()}
         ends, begins = topic_ends(self._client, counts), topic_ends(self._client, counts, first=True)
-        self._cut = {place for place, begin in begins.items() if begin > 0}
+        self._cut = {topic for (topic, _), begin in begins.items() if begin > 0}
         self._counts = self._whole.read_topics(self._client, parts_between(begins, ends))
         self._sides.ends = ends
 
@@ -273,7 +274,7 @@ class _Course:
         record, history = outcome.record, self._sides.histories[key]
         last = None if later is None else later.last.get(key)
         kind = kind_of(outcome.row, record, history.older, last)
-        if kind == MISSING and record is None and self._cut and not self._is_compacted(key[0]):
+        if kind == MISSING and record is None and key[0] in self._cut and not self._is_compacted(key[0]):
             return Difference(key[1], UNVERIFIABLE, note="the topic no longer has its oldest records")
         columns: list[str] = []
         if kind in (STALE, WRONG) and outcome.row and record is not None and record.row:

@@ -1,0 +1,124 @@
+"""The keys that change in a stretch of a real binlog, and rows that are read by their keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from incsnap.config.load import from_properties
+from incsnap.config.settings import Settings
+from incsnap.mysql.catalog import shape_of
+from incsnap.mysql.watermarks import executed, high_watermark
+from incsnap.tables import TableId
+from incsnap.tasks.formats import format_of
+from incsnap.verify.changed_keys import ChangedKeys, TableChanged, place_in_log
+from incsnap.verify.proof import Events, Low, TopicKey
+from incsnap.verify.record_reading import RecordForm
+from incsnap.verify.table_side import VerifiedTable, read_by_keys
+from lab.addresses import MySqlAddress
+from tests.support.properties import QUIET
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def settings(mysql_address: MySqlAddress) -> Settings:
+    return from_properties({**QUIET, **mysql_address.properties()}).settings
+
+
+def table_of(connection: Connection[Any], settings: Settings, database: str) -> VerifiedTable:
+    shape = shape_of(connection, TableId(database, "t"))
+    assert shape is not None
+    format_ = format_of(settings, shape)
+    return VerifiedTable(shape, format_.topic, 2, RecordForm.of(format_, settings.formats))
+
+
+def low_of(connection: Connection[Any]) -> Low:
+    return Low(executed(connection), place_in_log(*high_watermark(connection)))
+
+
+class Log:
+    """The binlog behind a low watermark, for the table `t`."""
+
+    def __init__(self, connection: Connection[Any], settings: Settings, table: VerifiedTable) -> None:
+        self._connection = connection
+        self._changed = ChangedKeys(connection, settings, {table.shape.id: table})
+
+    def events(self, low: Low, since: Low | None = None) -> Events:
+        begin = low.end if since is None else since.end
+        return self._changed.events(low, begin, high_watermark(self._connection), None)
+
+
+def test_changed_keys_and_their_last_places(
+    connection: Connection[Any], cursor: Cursor, settings: Settings, database: str
+) -> None:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+    table = table_of(connection, settings, database)
+    log, first = Log(connection, settings, table), low_of(connection)
+    cursor.execute("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")
+    cursor.execute("FLUSH BINARY LOGS")
+    second = low_of(connection)
+    assert log.events(second).changed == set()
+    cursor.execute("UPDATE t SET id = 4 WHERE id = 3")
+    cursor.execute("DELETE FROM t WHERE id = 2")
+
+    def key(number: int) -> TopicKey:
+        return table.topic, b'{"id":%d}' % number
+
+    events = log.events(second)
+    assert events.changed == {key(2), key(3), key(4)}
+    assert all(place >= second.end for place in events.last.values())
+
+    # From an older place on, events of the low watermark are known and are not changes.
+    older = log.events(second, since=first)
+    assert older.since == first.end
+    assert older.changed == events.changed
+    assert first.end < older.last[key(1)] < second.end
+    assert older.last[key(1)].row == 0
+
+
+@pytest.mark.parametrize("statement", ["ALTER TABLE t ADD w INT", "TRUNCATE TABLE t"])
+def test_a_statement_that_changes_the_table_is_an_error(
+    connection: Connection[Any], cursor: Cursor, settings: Settings, database: str, statement: str
+) -> None:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+    log, low = Log(connection, settings, table_of(connection, settings, database)), low_of(connection)
+    cursor.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+    assert log.events(low).changed == set()
+    cursor.execute(statement)
+
+    with pytest.raises(TableChanged):
+        log.events(low)
+
+
+@pytest.mark.parametrize(
+    ("columns", "values", "keys"),
+    [
+        ("k BIGINT PRIMARY KEY", "(5), (-1)", [b'{"k":5}', b'{"k":-1}']),
+        ("k VARCHAR(9) PRIMARY KEY", "('a'), ('é''')", [b'{"k":"a"}', '{"k":"é\'"}'.encode()]),
+        ("k VARBINARY(4) PRIMARY KEY", "(x'00ff'), ('')", [b'{"k":"AP8="}', b'{"k":""}']),
+        ("k DATE PRIMARY KEY", "('1970-01-02'), ('1969-12-31')", [b'{"k":1}', b'{"k":-1}']),
+        ("k ENUM('x', 'y'), j INT, PRIMARY KEY (k, j)", "('y', 1), ('x', 2)", [b'{"k":"y","j":1}']),
+        ("k DECIMAL(6,2) PRIMARY KEY", "(1.50), (2)", [b'{"k":"AJY="}']),
+    ],
+)
+def test_rows_are_read_by_the_keys_of_their_records(
+    connection: Connection[Any],
+    cursor: Cursor,
+    settings: Settings,
+    database: str,
+    columns: str,
+    values: str,
+    keys: list[bytes],
+) -> None:
+    cursor.execute(f"CREATE TABLE t ({columns})")
+    cursor.execute(f"INSERT INTO t VALUES {values}")
+    table = table_of(connection, settings, database)
+    asked = [(table.topic, key) for key in keys]
+
+    rows = read_by_keys(connection, settings, table, [*asked, (table.topic, keys[0].upper().replace(b"K", b"k"))])
+
+    assert set(rows) == set(asked)
