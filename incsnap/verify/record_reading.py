@@ -111,7 +111,7 @@ _REFUSED = "Leave the table out with --table: verify cannot repeat these transfo
 
 
 def for_table(settings: Settings) -> Settings:
-    """Return the settings with which the table side encodes rows: JSON, because other formats would register schemas."""
+    """Return the settings with which the table side encodes rows: JSON, as other formats would register schemas."""
     changed = {
         name: FormatChoice()
         for name, choice in (("key", settings.formats.key), ("value", settings.formats.value))
