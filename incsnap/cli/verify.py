@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import os
 import re
 from pathlib import Path
@@ -23,6 +24,10 @@ _SPARK = {
     "spark.driver.memory": "1g",
 }
 _SAMPLE = re.compile(r"1/([1-9][0-9]*)\Z")
+
+
+def _is_no_late_call(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith("Exception while sending command")
 
 
 @click.command()
@@ -78,8 +83,9 @@ def verify(
             try:
                 reports = verify_tables(spark, settings, choice)
             finally:
-                # Objects of the JVM that are freed later would call a JVM that has ended.
+                # Objects of the JVM that are freed later call a JVM that has ended. Py4J logs that as an error.
                 gc.collect()
+                logging.getLogger().addFilter(_is_no_late_call)
                 spark.stop()
     except IncsnapError as error:
         output.problem(error.message, error.hint)

@@ -103,7 +103,10 @@ class WholeTables:
         records = self._tasks(len(parts)).mapInArrow(read, _RECORDS)
         self._records = records.persist(StorageLevel.DISK_ONLY)
         of_key = Window.partitionBy("topic", "key", "partition").orderBy("offset")
-        same = Window.partitionBy("topic", "key", "partition", "state", "file", "pos", "row_number").orderBy("offset")
+        # A compressed transaction has one place for all of its events, so the row belongs to the comparison.
+        same = Window.partitionBy(
+            "topic", "key", "partition", "state", "file", "pos", "row_number", F.xxhash64("row")
+        ).orderBy("offset")
         earlier = F.max("place").over(of_key.rowsBetween(Window.unboundedPreceding, -1))
         placed = self._records.withColumn("place", _event_place()).where(F.col("place").isNotNull())
         judged = placed.select(
