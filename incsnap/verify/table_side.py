@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -16,15 +15,15 @@ from pymysql.connections import Connection
 
 from incsnap.columns.arrow import Columns, RecordBatch
 from incsnap.config.settings import Settings
+from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, key_text
 from incsnap.envelope.snapshot_records import snapshot_records
 from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_format import TableFormat
-from incsnap.envelope.table_view import ViewField
 from incsnap.mysql.chunk_reader import stream_rows
 from incsnap.mysql.session import connect, query
-from incsnap.snapshot.keys import key_literal
+from incsnap.snapshot.chunk_query import any_of
 from incsnap.spark.table_frames import RangePart, range_tail
-from incsnap.tables import TEXTS, TableShape, quote
+from incsnap.tables import TableShape
 from incsnap.tasks.formats import format_of
 from incsnap.verify.proof import TopicKey
 from incsnap.verify.record_reading import RecordForm, read_keys, read_values
@@ -86,7 +85,7 @@ def read_by_keys(
     listed = list(keys)
     for begin in range(0, len(listed), _KEYS_TOGETHER):
         part = listed[begin : begin + _KEYS_TOGETHER]
-        where = _where(format_.view.key, [key for _, key in part])
+        where = _where(format_, [key for _, key in part])
         tail = f"FROM {table.shape.id.sql}" + (f" WHERE {where}" if where else "")
         chosen = pa.array([key for _, key in part], pa.binary())
         for batch in _encoded_rows(connection, format_, table, tail):
@@ -103,32 +102,10 @@ def _encoded_rows(
         yield encoded(format_, table, columns)
 
 
-def _where(fields: Sequence[ViewField], keys: Sequence[bytes]) -> str:
+def _where(format_: TableFormat, keys: Sequence[bytes]) -> str:
     """Return the SQL condition for rows of these keys; "" if their form cannot be turned back into SQL."""
     try:
-        rows = [_literals(fields, json.loads(key)) for key in keys]
-    except (KeyError, TypeError, ValueError):
+        listed = ListedKeys.read(format_, [key_text(json.loads(key)) for key in keys])
+    except (KeyRefused, ValueError):
         return ""
-    names = ", ".join(quote(field.column.name) for field in fields)
-    values = ", ".join(f"({', '.join(row)})" for row in rows)
-    return f"({names}) IN ({values})"
-
-
-def _literals(fields: Sequence[ViewField], key: Mapping[str, Any]) -> list[str]:
-    return [_literal(field, key[field.name]) for field in fields]
-
-
-def _literal(field: ViewField, value: object) -> str:
-    """Return the SQL literal of a value of a record's key. Raise ValueError for a form that is not known here."""
-    column = field.column
-    if isinstance(value, bool) or value is None:
-        raise ValueError(f"{value} has no literal")
-    if isinstance(value, int) and column.type in ("tinyint", "smallint", "mediumint", "int", "bigint", "year"):
-        return key_literal(column, str(value))
-    if isinstance(value, str) and (column.type in TEXTS or column.type in ("enum", "set")):
-        return f"_utf8mb4 x'{value.encode().hex()}'"
-    if isinstance(value, str) and column.type in ("binary", "varbinary"):
-        return f"x'{base64.b64decode(value, validate=True).hex()}'"
-    if isinstance(value, int) and column.type == "date":
-        return f"DATE_ADD('1970-01-01', INTERVAL {value} DAY)"
-    raise ValueError(f"no literal is known for {column.type}")
+    return any_of([field.column for field in format_.view.key], listed.sql) if listed.sql else "FALSE"
