@@ -98,6 +98,6 @@ def verify(
             click.echo(json.dumps(report.to_json()))
         else:
             click.echo("\n".join(report.lines()))
-    if not as_json and (line := next_command(reports, file, code)):
+    if not as_json and (line := next_command(reports, file, code, differences)):
         click.echo(line)
     raise click.exceptions.Exit(code)

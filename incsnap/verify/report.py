@@ -100,21 +100,40 @@ def exit_code(reports: Sequence[TableReport], *, strict: bool, allow_unverifiabl
     return EQUAL
 
 
-def next_command(reports: Sequence[TableReport], file: str, code: int) -> str:
-    """Return the line that says what to type next; "" if nothing is left to do."""
+def next_command(reports: Sequence[TableReport], file: str, code: int, folder: str | None = None) -> str:
+    """Return the lines that say what to type next; "" if nothing is left to do.
+
+    `folder` is the folder of `write_differences`, None if there is none.
+    """
     differing = [each.table for each in reports if each.differs]
-    if differing:
+    if differing and folder is None:
         tables = " ".join(f"--table {table}" for table in differing)
-        return f"Next: incsnap signal {file} execute-snapshot {tables}   (sends these tables again; no deletions)"
+        return f"Next: incsnap verify {file} {tables} --differences FOLDER   (writes the keys, for a repair)"
+    if differing:
+        lines = ["Next, if a job of incsnap runs (Debezium would read the whole table):"]
+        for table in differing:
+            keys = f"--keys-file {keys_file(folder or '', table)} --absent delete"
+            lines.append(f"  incsnap signal {file} execute-snapshot --table {table} {keys}")
+        return "\n".join(lines)
     if code == NO_ANSWER:
         tables = " ".join(f"--table {each.table}" for each in reports if each.counts[UNVERIFIABLE])
         return f"Next: incsnap verify {file} {tables}".rstrip() + "   (once the topics have caught up)"
     return ""
 
 
+def keys_file(folder: str, table: str) -> Path:
+    """Return the file with the keys of `table` that differ, for a signal that reads these rows again."""
+    return Path(folder).absolute() / f"{table}.keys.jsonl"
+
+
 def write_differences(reports: Sequence[TableReport], folder: Path) -> None:
-    """Write the keys of each table that differs into `<folder>/<table>.jsonl`, one JSON object a line."""
+    """Write the keys of each table into `<folder>/<table>.jsonl`, one JSON object a line.
+
+    Keys that were proved to differ stand alone in `keys_file`, as `incsnap-keys-file` of a signal reads them.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for each in reports:
         with (folder / f"{each.table}.jsonl").open("w") as file:
             file.writelines(f"{difference.line()}\n" for difference in each.differences)
+        proved = [difference.key.decode() for difference in each.differences if difference.kind in DIFFERENCES]
+        keys_file(str(folder), each.table).write_text("".join(f"{key}\n" for key in proved))

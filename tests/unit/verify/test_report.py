@@ -56,16 +56,25 @@ def test_the_summary_ends_with_the_next_command() -> None:
     assert EQUAL.lines() == ["d.equal: equal. 3 rows are in p.d.equal as the table has them."]
     assert WRONG_ROW.lines() == ["d.t: 1 wrong, of 3 rows.", '  wrong in qty: {"id":1}']
     assert next_command([EQUAL, WRONG_ROW], "a.properties", 1).startswith(
-        "Next: incsnap signal a.properties execute-snapshot --table d.t "
+        "Next: incsnap verify a.properties --table d.t --differences FOLDER "
     )
+    assert next_command([EQUAL, WRONG_ROW], "a.properties", 1, "/found").splitlines()[1:] == [
+        "  incsnap signal a.properties execute-snapshot --table d.t --keys-file /found/d.t.keys.jsonl --absent delete"
+    ]
     assert next_command([EQUAL], "a.properties", 0) == ""
     assert "incsnap verify a.properties --table d.u" in next_command([EQUAL, UNPROVED], "a.properties", 2)
 
 
 def test_each_key_stands_in_the_folder(tmp_path: Path) -> None:
-    report = TableReport("d.t", "p", differences=[Difference(b'{"id":1}', MISSING), *WRONG_ROW.differences])
+    unproved = Difference(b'{"id":2}', "unverifiable")
+    report = TableReport("d.t", "p", differences=[Difference(b'{"id":1}', MISSING), *WRONG_ROW.differences, unproved])
 
     write_differences([report], tmp_path / "new")
 
     lines = [json.loads(line) for line in (tmp_path / "new" / "d.t.jsonl").read_text().splitlines()]
-    assert lines == [{"key": {"id": 1}, "kind": "missing"}, {"key": {"id": 1}, "kind": "wrong", "columns": ["qty"]}]
+    assert lines == [
+        {"key": {"id": 1}, "kind": "missing"},
+        {"key": {"id": 1}, "kind": "wrong", "columns": ["qty"]},
+        {"key": {"id": 2}, "kind": "unverifiable"},
+    ]
+    assert (tmp_path / "new" / "d.t.keys.jsonl").read_text() == '{"id":1}\n{"id":1}\n'
