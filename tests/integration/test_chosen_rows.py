@@ -14,10 +14,11 @@ import pytest
 from pyarrow import parquet
 from pymysql.cursors import Cursor
 
-from incsnap.planner.chunk_readers import ReadOrders
+from incsnap.mysql.watermarks import high_watermark
+from incsnap.tasks import chunk as chunk_task
 from lab.addresses import MySqlAddress
 from signals import send
-from tests.support.planned_job import MakeJob, PlannedJob, ReadersAtHand, Sent, planned_jobs, settings_of
+from tests.support.planned_job import MakeJob, PlannedJob, Sent, planned_jobs, settings_of
 
 pytestmark = pytest.mark.servers
 
@@ -114,14 +115,13 @@ def test_a_row_that_is_inserted_in_its_window_is_not_deleted(
     cursor: Cursor, make_job: Any, database: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The window of an absent key is discarded by an event of the key, like any other row."""
-    order = ReadersAtHand.order
 
-    def late(self: ReadersAtHand, message: ReadOrders) -> None:
-        order(self, message)
-        if message.orders:
-            cursor.execute("INSERT IGNORE INTO t VALUES (4711, 'late', NULL)")
+    def behind_an_insert(connection: Any) -> tuple[str, int]:
+        # Behind the SELECT and before the high watermark, so the event always lies in the window.
+        cursor.execute("INSERT IGNORE INTO t VALUES (4711, 'late', NULL)")
+        return high_watermark(connection)
 
-    monkeypatch.setattr(ReadersAtHand, "order", late)
+    monkeypatch.setattr(chunk_task, "high_watermark", behind_an_insert)
     job = make_job()
     ask(job, f"{database}.t", keys=[{"id": 4711}, {"id": 4712}], absent="delete")
     to_end(job)
