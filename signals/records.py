@@ -54,7 +54,7 @@ class Signal:
     """A valid signal. Fields that its type does not use are empty. `resolve` finds the tables that it means."""
 
     id: str  #: of the record, or made from channel and position
-    type: SignalType
+    type: SignalType  #: kind of the signal
     #: Java regexes or literal names, `db.table`. For stop-snapshot, none means all.
     data_collections: tuple[str, ...] = ()
     additional_conditions: tuple[AdditionalCondition, ...] = ()  #: the first one that matches a table applies

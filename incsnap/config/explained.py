@@ -22,7 +22,7 @@ FILE, WORKER, DEFAULT = "file", "worker", "default"
 class Explained:
     """A setting as `incsnap config` shows it."""
 
-    name: str
+    name: str  #: of the setting
     value: str  #: as written in the file; secrets and passwords in URLs are hidden
     origin: str  #: `FILE`, `WORKER` or `DEFAULT`
     fate: str  #: `OBEYED`, `IDLE`, `REFUSED` or `UNKNOWN`

@@ -47,7 +47,7 @@ _INHERITED_PREFIXES = ("producer.", *(f"{name}." for name in _CONVERTERS))
 class Loaded:
     """Settings with the warnings about them."""
 
-    settings: Settings
+    settings: Settings  #: settings of the job
     warnings: tuple[str, ...]  #: one line each, for the log
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,6 +43,15 @@ def topics_of(settings: Settings, table: TableId) -> tuple[str, ...]:
     return topics(
         topic_of(settings, table), settings.transforms, settings.formats.schema_names, context_headers(settings)
     )
+
+
+def tables_by_topic(settings: Settings, tables: Iterable[TableId]) -> dict[str, list[TableId]]:
+    """Return the tables of each topic, in their order. Raise ConfigError as `topics_of` does."""
+    owners: dict[str, list[TableId]] = {}
+    for table in tables:
+        for topic in topics_of(settings, table):
+            owners.setdefault(topic, []).append(table)
+    return owners
 
 
 def context_headers(settings: Settings) -> tuple[Constant, ...]:

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
-from confluent_kafka.admin._config import ConfigResource
 
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.topics import admin_client
+from incsnap.kafka.topics import topic_config
 
 _log = logging.getLogger(__name__)
 #: Bytes of a batch of one record besides key and value: a header of 61 bytes, and a few bytes of the record.
 BATCH_OVERHEAD = 70
-_REQUEST_SECONDS = 15.0
 #: Seconds for which an answer is cached, because an operator may raise the limit.
 _KNOWN_SECONDS = 60.0
 #: Seconds after which brokers that did not answer are asked again.
@@ -134,13 +132,10 @@ def _batch_bytes_of(content: bytes, limit: TopicLimit, client: ClientSettings) -
 
 
 def _asked(client: ClientSettings, topic: str) -> TopicLimit | None:
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     try:
-        # A variable, so that the client lives until the answer arrives.
-        admin = admin_client(client)
-        entries = admin.describe_configs([resource], request_timeout=_REQUEST_SECONDS)[resource].result()
-        compression = entries["compression.type"].value
-        return TopicLimit(int(entries["max.message.bytes"].value), "" if compression == "producer" else compression)
+        config = topic_config(client, topic)
+        compression = config["compression.type"]
+        return TopicLimit(int(config["max.message.bytes"]), "" if compression == "producer" else compression)
     except (KafkaException, KeyError, ValueError) as problem:
         _log.warning("Kafka does not report max.message.bytes of topic %s: %s", topic, problem)
         return None

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from incsnap.errors import SinkError
@@ -39,6 +40,15 @@ _READY_SECONDS = 60.0
 def admin_client(settings: ClientSettings) -> AdminClient:
     """Return an admin client for these settings."""
     return AdminClient(dict(settings.for_admin()))
+
+
+def topic_config(settings: ClientSettings, topic: str) -> dict[str, Any]:
+    """Return the configuration of a topic: name -> value. Raise KafkaException if Kafka does not describe it."""
+    # A variable, so that the client lives until the answer arrives.
+    admin = admin_client(settings)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    entries = admin.describe_configs([resource], request_timeout=_REQUEST_SECONDS)[resource].result()
+    return {name: entry.value for name, entry in entries.items()}
 
 
 def partition_counts(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:

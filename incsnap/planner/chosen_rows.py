@@ -17,7 +17,7 @@ from pymysql.connections import Connection
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.key_lists import KeyLists
 from incsnap.config.settings import Settings
-from incsnap.config.topics import topics_of
+from incsnap.config.topics import tables_by_topic
 from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, in_order, refusal_of_deletions, refusal_of_keys
 from incsnap.envelope.record_encoder import READ
 from incsnap.envelope.table_format import TableFormat
@@ -38,6 +38,8 @@ from incsnap.types.modes import Modes
 
 #: Keys whose form is checked at a time.
 _CHECKED = 5_000
+#: Types whose values may be given as MySQL writes them.
+_TIMES = ("date", "time", "datetime", "timestamp")
 
 
 class ChosenRowsOf:
@@ -124,11 +126,9 @@ class ChosenRowsOf:
         read = format_.encoders[READ]
         if read is not None and read.spec.key_fields:
             return ""  # the router names the table in the key
-        own = format_.view.shape.id
-        for table in captured_tables(connection, self._settings.tables):
-            if table != own and format_.topic in topics_of(self._settings, table):
-                return f"{table} has the same topic {format_.topic}, and a key does not tell the table"
-        return ""
+        owners = tables_by_topic(self._settings, captured_tables(connection, self._settings.tables))
+        others = [table for table in owners.get(format_.topic, ()) if table != format_.view.shape.id]
+        return f"{others[0]} has the same topic {format_.topic}, and a key does not tell the table" if others else ""
 
 
 def _order_of_range(entry: CatalogEntry, view: TableView, surrogate: str, columns: list[Column]) -> Ordering:
@@ -162,10 +162,8 @@ def _limit(field: ViewField, modes: Modes, value: object) -> str | None:
     if not can_be_limit(column):
         raise _refused(f"{field.name}: a range of a column of the character set {column.charset} is not supported")
     try:
-        if isinstance(value, str) and column.type in ("date", "time", "datetime") and "T" not in value:
-            return value
-        if isinstance(value, str) and column.type == "timestamp" and "T" not in value:
-            return value
+        if isinstance(value, str) and column.type in _TIMES and "T" not in value:
+            return value  # as MySQL writes it
         text = printed(column, field.schema(modes).name or "", modes, value, boolean=field.boolean)
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
         raise _refused(f"{field.name}: {shorten(value)} is not a value of the column: {shorten(error)}") from None

@@ -21,7 +21,7 @@ Five rules hold for every statement:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from incsnap.snapshot.keys import Key, KeyValue, given_literal, key_literal, key_select
@@ -103,7 +103,8 @@ def any_of(columns: Sequence[Column], keys: Sequence[Key]) -> str:
     if len(whole) == 1:
         whole, others = [], [*whole, *others]
     terms = [
-        f"({' AND '.join(_given(column, value) for column, value in zip(columns, key, strict=True))})" for key in others
+        f"({' AND '.join(_equal(*each, literal=given_literal) for each in zip(columns, key, strict=True))})"
+        for key in others
     ]
     if whole:
         names = ", ".join(quote(column.name) for column in columns)
@@ -182,16 +183,10 @@ def _bounded(columns: Sequence[Column], sign: str, key: Key, descending: Collect
     return f"({_compared(columns[0], signs[0], key[0], inclusive=True)} AND ({triangle}))"
 
 
-def _equal(column: Column, value: KeyValue) -> str:
-    """Return the SQL condition that `column` has this value."""
+def _equal(column: Column, value: KeyValue, literal: Callable[[Column, KeyValue], str] = key_literal) -> str:
+    """Return the SQL condition that `column` has this value, of which `literal` makes SQL."""
     name = quote(column.name)
-    return f"{name} IS NULL" if value is None else f"{name} = {key_literal(column, value)}"
-
-
-def _given(column: Column, value: KeyValue) -> str:
-    """Return the SQL condition that `column` has a value that a user has given."""
-    name = quote(column.name)
-    return f"{name} IS NULL" if value is None else f"{name} = {given_literal(column, value)}"
+    return f"{name} IS NULL" if value is None else f"{name} = {literal(column, value)}"
 
 
 def _compared(column: Column, sign: str, value: KeyValue, *, inclusive: bool) -> str:

@@ -72,7 +72,8 @@ class LiveSides:
             note_records(records, self.histories, only=True)
             note_places(records, self.facts)
         self.ends = ends
-        return TopicNow(self, self._rows, self._homes, delivered)
+        places = (place for each in self.facts.values() for place in (each.last, each.snapshot) if place)
+        return TopicNow(self, self._rows, self._homes, delivered, max(places, default=None))
 
     def high(self) -> RowPlace:
         self._end = watermarks.high_watermark(self._connection)
@@ -110,10 +111,11 @@ class LiveSides:
 class TopicNow:
     """The topics as a round has read them."""
 
-    sides: LiveSides
-    rows: Mapping[TopicKey, bytes]
-    homes: Mapping[TopicKey, int | None]
-    delivered: RowPlace | None
+    sides: LiveSides  #: the sides that have read them
+    rows: Mapping[TopicKey, bytes]  #: the tables' rows
+    homes: Mapping[TopicKey, int | None]  #: partition of each key of a row; None: unknown
+    delivered: RowPlace | None  #: place up to which a job or connector says that all is delivered; None: unknown
+    weak: RowPlace | None  #: highest place that any record shows; None: no record shows one
 
     def record(self, key: TopicKey) -> LastRecord | None:
         """Return the last record of the key. Its row is the table's if only the spelling of values differs."""
@@ -132,15 +134,15 @@ class TopicNow:
 
     def reached(self, key: TopicKey) -> Reached:
         """Return how far the partition of the key came."""
-        record = self.record(key)
+        history = self.sides.histories.get(key)
+        record = None if history is None else history.record
         partition = self.homes.get(key) if record is None else record.partition
         # If the partition of a missing key is unknown, all partitions must have come so far.
         partitions = range(self.sides.partitions(key[0])) if partition is None else (partition,)
         lasts = [self.sides.facts.get((key[0], number), PartitionFacts()).last for number in partitions]
         own = None if None in lasts else min(place for place in lasts if place is not None)
         strong = [place for place in (own, self.delivered) if place is not None]
-        weak = [place for each in self.sides.facts.values() for place in (each.last, each.snapshot) if place]
-        return Reached(max(strong, default=None), max(weak, default=None))
+        return Reached(max(strong, default=None), self.weak)
 
 
 def differing_columns(table: VerifiedTable, left: bytes, right: bytes) -> list[str]:

@@ -69,8 +69,8 @@ class RowPlace(NamedTuple):
 class Low:
     """A low watermark: the transactions `executed`, which lie before `end` in the binlog."""
 
-    executed: GtidSet
-    end: RowPlace
+    executed: GtidSet  #: transactions that the server has executed
+    end: RowPlace  #: end of the binlog, noted after them
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class LastRecord:
     """The last record of a key in its partition."""
 
     row: bytes | None  #: the row that it shows; None: the key is deleted
-    partition: int
-    offset: int
+    partition: int  #: partition that holds the record
+    offset: int  #: place in the partition
     #: whether the deletion is complete: a tombstone, or a deletion of a topic without tombstones
     tombstone: bool = False
     place: RowPlace | None = None  #: place of its event; None: it has none
@@ -116,8 +116,8 @@ class Verdict(Enum):
 class Judgement:
     """A verdict, and whether it rests on weak evidence."""
 
-    verdict: Verdict
-    weak: bool = False
+    verdict: Verdict  #: answer about the key
+    weak: bool = False  #: whether only weak evidence shows how far the partition came
 
 
 class Sides(Protocol[_Keys, _Rows, _Topic]):
@@ -140,10 +140,10 @@ class Sides(Protocol[_Keys, _Rows, _Topic]):
 class Observation(Generic[Rows, Topic]):
     """The findings of the first four steps of a round."""
 
-    low: Low
-    rows: Rows
-    topic: Topic
-    high: RowPlace
+    low: Low  #: low watermark
+    rows: Rows  #: rows that the SELECTs have read
+    topic: Topic  #: records of the topic up to its ends
+    high: RowPlace  #: high watermark
 
 
 def observe(sides: Sides[_Keys, Rows, Topic], keys: _Keys) -> Observation[Rows, Topic]:

@@ -19,7 +19,7 @@ class Difference:
     """A key that differs, or about which nothing is proved."""
 
     key: bytes  #: the record's key, without a schema
-    kind: str
+    kind: str  #: one of `kinds.KINDS`
     columns: tuple[str, ...] = ()  #: fields with other values, for `wrong` and `stale`
     note: str = ""  #: the evidence, or why nothing is proved
 
@@ -33,14 +33,14 @@ class Difference:
 class TableReport:
     """The answer for one table."""
 
-    table: str
-    topic: str
+    table: str  #: name, as db.table
+    topic: str  #: topic of its records; "" if the table has none
     rows: int = 0  #: rows that were compared
     gtid_set: str = ""  #: the transactions that the comparison has seen; a key that changed later was read again
     refused: str = ""  #: why the table was not compared; "" if it was
-    differences: list[Difference] = field(default_factory=list)
-    sent_twice: int = 0
-    back_in_time: int = 0
+    differences: list[Difference] = field(default_factory=list)  #: keys that are not proved to be equal
+    sent_twice: int = 0  #: records that repeat an earlier one of their key
+    back_in_time: int = 0  #: records that are older than an earlier one of their key
 
     @property
     def counts(self) -> dict[str, int]:

@@ -33,7 +33,7 @@ class Outcome:
     row: bytes | None  #: the table's row; None: there is none
     record: LastRecord | None  #: the last record of the key; None: there is none
     low: Low  #: low watermark of the round that decided
-    judgement: Judgement
+    judgement: Judgement  #: of that round
     unproved: str = ""  #: why nothing is proved; "" if the judgement is one
     last_event: RowPlace | None = None  #: place of the key's last event in the binlog; None: unknown
 
@@ -111,17 +111,16 @@ def _unproved(outcome: Outcome, why: str) -> Outcome:
 def _round(sides: KeySides, keys: Collection[TopicKey]) -> dict[TopicKey, Outcome]:
     """Return the outcome of one round for each key."""
     seen = observe_sides(sides, keys)
-    low, topic = seen.low, seen.topic
-    since = low.end
-    for key in keys:
+    low, since = seen.low, seen.low.end
+    shown = {key: (seen.topic.record(key), seen.topic.reached(key)) for key in keys}
+    for key, (record, reached) in shown.items():
         # Only a difference needs evidence from before the low watermark.
-        record, reached = topic.record(key), topic.reached(key)
         if (record.row if record else None) != seen.rows.get(key):
             since = min(since, *(place for place in (reached.strong, reached.weak) if place is not None), low.end)
     events = sides.events(low, since, seen.high, keys)
     outcomes = {}
-    for key in keys:
-        row, record = seen.rows.get(key), topic.record(key)
-        judged = judge(key, row, record, low, events, topic.reached(key))
+    for key, (record, reached) in shown.items():
+        row = seen.rows.get(key)
+        judged = judge(key, row, record, low, events, reached)
         outcomes[key] = Outcome(row, record, low, judged, last_event=events.last.get(key))
     return outcomes

@@ -42,10 +42,10 @@ _KEYS_TOGETHER = 2_000
 class VerifiedTable:
     """A table and its topic."""
 
-    shape: TableShape
-    topic: str
+    shape: TableShape  #: columns and key
+    topic: str  #: topic of its records
     partitions: int  #: how many the topic has
-    form: RecordForm
+    form: RecordForm  #: form of the topic's records
 
 
 def encoded(format_: TableFormat, table: VerifiedTable, columns: Columns) -> RecordBatch:

@@ -42,10 +42,10 @@ _PART_OFFSETS = 500_000
 class PartitionPart:
     """Offsets of a partition: from `begin` on, without `end`."""
 
-    topic: str
-    partition: int
-    begin: int
-    end: int
+    topic: str  #: topic of the partition
+    partition: int  #: number of the partition
+    begin: int  #: first offset
+    end: int  #: offset behind the last one
 
 
 def topic_ends(client: ClientSettings, topics: Mapping[str, int], *, first: bool = False) -> dict[tuple[str, int], int]:

@@ -10,15 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin._config import ConfigResource
 from pymysql.connections import Connection
 from pyspark.sql import SparkSession
 
 from incsnap.config.settings import Settings
-from incsnap.config.topics import topics_of
+from incsnap.config.topics import tables_by_topic, topics_of
 from incsnap.errors import ConfigError, IncsnapError
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.topics import admin_client, partition_counts
+from incsnap.kafka.topics import admin_client, partition_counts, topic_config
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.column_defaults import defaults_of
 from incsnap.mysql.session import connect, query
@@ -45,7 +44,6 @@ _RANGE_ROWS = 200_000
 _ATTEMPTS = 3
 #: Most keys that are read again one by one.
 _MOST_KEYS = 500_000
-_REQUEST_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Choice:
 
     tables: tuple[str, ...] = ()  #: names; empty: all captured tables
     sample: int = 1  #: one key in so many
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = field(default_factory=Limits)  #: how long keys are read again
     offsets: ConnectorOffsets | None = None  #: where a connector's offsets are; None: unknown
 
 
@@ -74,7 +72,7 @@ def verify_tables(spark: SparkSession, settings: Settings, choice: Choice) -> li
         if unknown := [name for name in choice.tables if name not in named]:
             raise ConfigError(f"not a captured table: {', '.join(unknown)}", "Name tables as database.table.")
         reports, tables = [], dict[str, VerifiedTable]()
-        owners = _owners(settings, captured)
+        owners = tables_by_topic(settings, captured)
         counts = partition_counts(admin_client(client), owners)
         for table, shape in _shapes(connection, settings, captured).items():
             if choice.tables and str(table) not in choice.tables:
@@ -93,15 +91,6 @@ def verify_tables(spark: SparkSession, settings: Settings, choice: Choice) -> li
         if tables:
             _compare(spark, for_table(settings), client, connection, tables, by_topic, choice)
     return reports
-
-
-def _owners(settings: Settings, captured: Sequence[TableId]) -> dict[str, list[TableId]]:
-    """Return the tables of each topic."""
-    owners: dict[str, list[TableId]] = {}
-    for table in captured:
-        for topic in topics_of(settings, table):
-            owners.setdefault(topic, []).append(table)
-    return owners
 
 
 def _shapes(connection: Connection[Any], settings: Settings, captured: Sequence[TableId]) -> dict[TableId, TableShape]:
@@ -160,13 +149,13 @@ def _compare(
             except TableChanged as error:
                 log.warning("Attempt %d of %d: %s", attempt, _ATTEMPTS, error.message)
                 again = catalog.shapes_of(connection, [table.shape.id for table in tables.values()])
-                if any(again.get(table.shape.id) != replace_defaults(table.shape) for table in tables.values()):
+                if any(again.get(table.shape.id) != _without_defaults(table.shape) for table in tables.values()):
                     break
     for report in reports.values():
         report.refused = "A statement changed the table while it was compared."
 
 
-def replace_defaults(shape: TableShape) -> TableShape:
+def _without_defaults(shape: TableShape) -> TableShape:
     """Return the shape as the catalogue gives it, without defaults."""
     return TableShape(shape.id, shape.columns, shape.key)
 
@@ -284,13 +273,7 @@ class _Course:
 
     def _is_compacted(self, topic: str) -> bool:
         """Whether Kafka keeps the last record of each key of the topic."""
-        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         try:
-            answer = (
-                admin_client(self._client)
-                .describe_configs([resource], request_timeout=_REQUEST_SECONDS)[resource]
-                .result()
-            )
+            return bool(topic_config(self._client, topic)["cleanup.policy"] == "compact")
         except KafkaException:
             return False
-        return str(answer["cleanup.policy"].value) == "compact"
