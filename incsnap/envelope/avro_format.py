@@ -20,12 +20,13 @@ from incsnap.connect.avro_schema import avro_json, avro_schema
 from incsnap.connect.byte_rows import join
 from incsnap.connect.schema import Schema
 from incsnap.envelope.added_fields import Value, moments, schema_of
+from incsnap.envelope.byte_envelopes import ByteEnvelopes
 from incsnap.envelope.connect_envelope import SOURCE, envelope_constants, envelope_schema, key_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import OPERATIONS, Changes, ManyTables
 from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.row_template import RowTemplate
-from incsnap.envelope.sources import SourceColumns, SourceConstants, source_values
+from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_view import TableView, ViewField
 from incsnap.envelope.value_texts import avro_template
 from incsnap.tables import TableId
@@ -121,65 +122,35 @@ def avro_keys(view: TableView, spec: RecordSpec, envelope: EnvelopeSettings, reg
     return AvroRows(view.shape.id, view.key, envelope.modes, head, constants=constants)
 
 
-class AvroValues:
+class AvroValues(ByteEnvelopes):
     """A writer of a table's record values as Avro: Debezium's envelope with `before`, `after`, `source` and `op`.
 
     The constructor registers the envelope's schema. It raises what `register` raises if the registry fails, and
     ConfigError for a name that Avro does not allow.
     """
 
+    no_rows = _NULL + _NULL
+
     def __init__(self, view: TableView, spec: RecordSpec, envelope: EnvelopeSettings, register: Register) -> None:
-        self._table, self._envelope = view.shape.id, envelope
         # The byte that chooses the member of the union [null, row] stands before the row. So a missing row is the byte
         # of the null member alone.
         self._rows = AvroRows(view.shape.id, view.fields, envelope.modes, _VALUE)
         schema = envelope_schema(view, spec, envelope.modes)
-        self._head = schema_head(register, f"{spec.topic}-value", schema, envelope.value.frame)
+        head = schema_head(register, f"{spec.topic}-value", schema, envelope.value.frame)
+        super().__init__(view.shape.id, envelope, self._rows, head)
         self._tail = b"".join(one(schema_of(each), each.text) for each in envelope_constants(spec))
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
         """Return the value of each row that a SELECT has read (`pa.binary()`)."""
         return self._rows.between(self._head + _NULL + _VALUE, columns, self._behind_row(source, "r", now_us))
 
-    def changes(self, images: Columns, what: Changes) -> BytesArray:
-        """Return the value of each record of `what` (`pa.binary()`)."""
-        return self._envelopes(self._head, self._table, self._rows.rows(images, ()), what)
-
-    def template(self) -> RowTemplate:
-        """Return how one row of `before` or `after` is put together from the encoded values of its columns."""
-        return self._rows.template()
-
-    @property
-    def constant_bytes(self) -> int:
-        """Return the length of the head, a zero byte and the schema id.
-
-        The other constant parts of a value are short.
-        """
-        return len(self._head)
-
-    def of_tables(
-        self, formats: Sequence[AvroValues], tables: ManyTables, rows: BytesArray, what: Changes
-    ) -> BytesArray:
-        """Return the value of each record of `what`, of many tables; see `JoinedFormat.of_tables`."""
-        heads = take(pa.array([each._head for each in formats], pa.binary()), tables.of_record)
-        return self._envelopes(heads, tables, rows, what)
-
-    def truncation(self, source: SourceConstants, now_us: int) -> bytes:
-        """Return the value of the record of a TRUNCATE."""
-        return self._head + _NULL + _NULL + self._behind_row(source, "t", now_us)
-
     def _behind_row(self, source: SourceConstants, op: str, now_us: int) -> bytes:
-        """Return the bytes behind the row of records that share one source."""
         block: bytes = _source_fields(self._source(source, self._table), 1)[0].as_py()
         return block + _NULL + one(_STRING, op) + _moments(now_us) + self._tail
 
     def _envelopes(
         self, head: bytes | BytesArray, tables: TableId | ManyTables, rows: BytesArray, what: Changes
     ) -> BytesArray:
-        """Return one envelope per record of `what` (`pa.binary()`).
-
-        `head`: the bytes before the envelope, shared or one array element per record. `rows`: the row of each image.
-        """
         # The block is made once per event, in two parts: up to the row's number, and behind the number.
         source, events = self._source(what.source, tables), len(what.source.ts_us)
         begin, end = (_source_fields(part, events) for part in (source[:_ROW_AT], source[_ROW_AT + 1 :]))
@@ -195,10 +166,6 @@ class AvroValues:
             _moments(what.now_us) + self._tail,
         ]
         return join(parts, _NULL, len(what.row))
-
-    def _source(self, source: SourceColumns | SourceConstants, tables: TableId | ManyTables) -> list[tuple[str, Value]]:
-        envelope = self._envelope
-        return [*source_values(source, envelope.version, envelope.name, tables.database, tables.table).items()]
 
 
 class AvroStructs:

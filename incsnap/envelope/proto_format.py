@@ -19,12 +19,13 @@ from incsnap.connect.proto_schema import ProtoStyle, proto_file
 from incsnap.connect.schema import Schema
 from incsnap.envelope.added_fields import Value, moments, schema_of
 from incsnap.envelope.avro_format import Register, framed_id
+from incsnap.envelope.byte_envelopes import ByteEnvelopes
 from incsnap.envelope.connect_envelope import SOURCE, TRANSACTION, envelope_constants, envelope_schema, key_schema
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import OPERATIONS, Changes, ManyTables
 from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.row_template import RowTemplate
-from incsnap.envelope.sources import SourceColumns, SourceConstants, source_values
+from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_view import TableView, ViewField
 from incsnap.envelope.value_texts import proto_template
 from incsnap.tables import TableId
@@ -115,7 +116,7 @@ def proto_keys(view: TableView, spec: RecordSpec, envelope: EnvelopeSettings, re
     return ProtoRows(view.shape.id, view.key, envelope.modes, head, style, constants=constants)
 
 
-class ProtoValues:
+class ProtoValues(ByteEnvelopes):
     """A writer of a table's record values as Protobuf: Debezium's envelope with `before`, `after`, `source` and `op`.
 
     The constructor registers the envelope's schema. It raises what `register` raises if the registry fails, and
@@ -123,10 +124,11 @@ class ProtoValues:
     """
 
     def __init__(self, view: TableView, spec: RecordSpec, envelope: EnvelopeSettings, register: Register) -> None:
-        self._table, self._envelope, self._style = view.shape.id, envelope, envelope.value.proto_style
+        self._style = envelope.value.proto_style
         self._rows = ProtoRows(view.shape.id, view.fields, envelope.modes, b"", self._style)
         schema = envelope_schema(view, spec, envelope.modes)
-        self._head = proto_head(register, f"{spec.topic}-value", schema, self._style)
+        head = proto_head(register, f"{spec.topic}-value", schema, self._style)
+        super().__init__(view.shape.id, envelope, self._rows, head)
         constants = enumerate(envelope_constants(spec), _ADDED)
         self._tail = b"".join(one(number, schema_of(each), each.text, self._style) for number, each in constants)
 
@@ -138,32 +140,7 @@ class ProtoValues:
         row.literal(self._behind_row(source, "r", now_us))
         return row.joined()
 
-    def changes(self, images: Columns, what: Changes) -> BytesArray:
-        """Return the value of each record of `what` (`pa.binary()`)."""
-        return self._envelopes(self._head, self._table, self._rows.rows(images, ()), what)
-
-    def template(self) -> RowTemplate:
-        """Return how one row of `before` or `after` is put together from the encoded values of its columns."""
-        return self._rows.template()
-
-    @property
-    def constant_bytes(self) -> int:
-        """Return the length of the head. The other constant parts of a value are short."""
-        return len(self._head)
-
-    def of_tables(
-        self, formats: Sequence[ProtoValues], tables: ManyTables, rows: BytesArray, what: Changes
-    ) -> BytesArray:
-        """Return the value of each record of `what`, of many tables; see `JoinedFormat.of_tables`."""
-        heads = take(pa.array([each._head for each in formats], pa.binary()), tables.of_record)
-        return self._envelopes(heads, tables, rows, what)
-
-    def truncation(self, source: SourceConstants, now_us: int) -> bytes:
-        """Return the value of the record of a TRUNCATE."""
-        return self._head + self._behind_row(source, "t", now_us)
-
     def _behind_row(self, source: SourceConstants, op: str, now_us: int) -> bytes:
-        """Return the bytes behind the row of records that share one source."""
         block = ProtoRow(1, self._style)
         block.messages(_SOURCE, self._source_fields(self._source(source, self._table), 1))
         encoded: bytes = block.joined()[0].as_py()
@@ -176,10 +153,6 @@ class ProtoValues:
     def _envelopes(
         self, head: bytes | BytesArray, tables: TableId | ManyTables, rows: BytesArray, what: Changes
     ) -> BytesArray:
-        """Return one envelope per record of `what` (`pa.binary()`).
-
-        `head`: the bytes before the envelope, shared or one array element per record. `rows`: the row of each image.
-        """
         count = len(what.row)
         # The block is made once per event, in two parts: up to the row's number, and behind the number.
         source, events = self._source(what.source, tables), len(what.source.ts_us)
@@ -198,10 +171,6 @@ class ProtoValues:
         row.field(_OP, "op", _STRING, _OPS.take(pa.array(what.op)))
         row.literal(self._behind_op(what.now_us))
         return row.joined()
-
-    def _source(self, source: SourceColumns | SourceConstants, tables: TableId | ManyTables) -> list[tuple[str, Value]]:
-        envelope = self._envelope
-        return [*source_values(source, envelope.version, envelope.name, tables.database, tables.table).items()]
 
     def _source_fields(self, values: Sequence[tuple[str, Value]], rows: int) -> BytesArray:
         """Return these fields of the source block. `values`: names and values, as `source_values` returns them."""

@@ -15,6 +15,7 @@ from grpc_tools import protoc
 
 from incsnap.connect.proto_schema import LOGICAL, ProtoStyle
 from incsnap.connect.schema import Schema
+from tests.support.numbered_schemas import SchemasFrom300
 
 #: The files that registries know, as far as records use them.
 _FILES = {
@@ -69,22 +70,12 @@ def message_class(text: str, place: int = 0) -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
 
-class ProtoRegistry:
-    """A registry in memory: numbers from 300 on, so that more than one byte of them is tried."""
-
-    def __init__(self) -> None:
-        self.schemas: list[tuple[str, str]] = []
-
-    def __call__(self, subject: str, schema: str) -> int:
-        if (subject, schema) not in self.schemas:
-            self.schemas.append((subject, schema))
-        return 300 + self.schemas.index((subject, schema))
+class ProtoRegistry(SchemasFrom300):
+    """A registry in memory, with Protobuf's reader."""
 
     def read(self, data: bytes, subject: str) -> Any:
         """Return a record of `subject`, in Confluent's wire format."""
-        known_subject, schema = self.schemas[int.from_bytes(data[1:5], "big") - 300]
-        assert known_subject == subject
-        return read_framed(data, schema)
+        return read_framed(data, self.schema_of(data, subject))
 
 
 def read_framed(data: bytes, text: str) -> Any:

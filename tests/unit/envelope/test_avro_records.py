@@ -15,10 +15,12 @@ from incsnap.connect.schema import Schema
 from incsnap.envelope.avro_format import AvroStructs, AvroValues, avro_keys
 from incsnap.envelope.envelope_settings import EnvelopeSettings
 from incsnap.envelope.format import Changes, TransactionOrder
-from incsnap.envelope.sources import SourceColumns, SourceConstants
+from incsnap.envelope.sources import SourceColumns
 from incsnap.errors import IncsnapError
 from incsnap.transforms.record_spec import change_spec
 from tests.support.hand_made_view import hand_made_view
+from tests.support.numbered_schemas import SchemasFrom300
+from tests.support.source_columns import MOMENTS, NOW, SOURCE, SOURCE_BLOCK, two_events
 
 TOPIC = "pre.shop.orders"
 VIEW = hand_made_view(
@@ -35,47 +37,15 @@ ROWS = [
     {"id": 3, "name": "", "raw": b"\xff\xfe"},
 ]
 ENVELOPE = EnvelopeSettings("pre", "1.2.3")
-NOW = 1_700_000_000_123_456
-SOURCE = SourceConstants("binlog.000007", 2**33, 1_600_000_000_654_321, 5, "uuid:9", query="TRUNCATE orders")
-BLOCK = {
-    "version": "1.2.3",
-    "connector": "mysql",
-    "name": "pre",
-    "ts_ms": 1_600_000_000_654,
-    "snapshot": "incremental",
-    "db": "shop",
-    "sequence": None,
-    "ts_us": 1_600_000_000_654_321,
-    "ts_ns": 1_600_000_000_654_321_000,
-    "table": "orders",
-    "server_id": 5,
-    "gtid": "uuid:9",
-    "file": "binlog.000007",
-    "pos": 2**33,
-    "row": 0,
-    "thread": None,
-    "query": "TRUNCATE orders",
-}
-MOMENTS = {"ts_ms": NOW // 1000, "ts_us": NOW, "ts_ns": NOW * 1000}
 
 
-class Registered:
-    """A registry in memory: numbers from 300 on, so that more than one byte of them is tried."""
-
-    def __init__(self) -> None:
-        self.schemas: list[tuple[str, str]] = []
-
-    def __call__(self, subject: str, schema: str) -> int:
-        if (subject, schema) not in self.schemas:
-            self.schemas.append((subject, schema))
-        return 300 + self.schemas.index((subject, schema))
+class Registered(SchemasFrom300):
+    """A registry in memory, with Avro's reader."""
 
     def read(self, data: bytes, subject: str) -> Any:
         assert data[0] == 0
-        known_subject, schema = self.schemas[int.from_bytes(data[1:5], "big") - 300]
-        assert known_subject == subject
-        stream = io.BytesIO(data[5:])
-        value = fastavro.schemaless_reader(stream, fastavro.parse_schema(json.loads(schema)), None)
+        stream, schema = io.BytesIO(data[5:]), json.loads(self.schema_of(data, subject))
+        value = fastavro.schemaless_reader(stream, fastavro.parse_schema(schema), None)
         assert stream.read() == b""
         return value
 
@@ -98,7 +68,8 @@ def test_rows_of_a_snapshot_are_reads_with_their_source() -> None:
     reads = values(registered).reads(COLUMNS, SOURCE, NOW)
 
     assert [registered.read(value, f"{TOPIC}-value") for value in reads.to_pylist()] == [
-        {"before": None, "after": row, "source": BLOCK, "transaction": None, "op": "r", **MOMENTS} for row in ROWS
+        {"before": None, "after": row, "source": SOURCE_BLOCK, "transaction": None, "op": "r", **MOMENTS}
+        for row in ROWS
     ]
 
 
@@ -106,19 +77,14 @@ def test_a_truncation_has_neither_row() -> None:
     registered = Registered()
     truncation = registered.read(values(registered).truncation(SOURCE, NOW), f"{TOPIC}-value")
 
-    assert truncation == {"before": None, "after": None, "source": BLOCK, "transaction": None, "op": "t", **MOMENTS}
-
-
-def source_columns(query: Any = None) -> SourceColumns:
-    return SourceColumns(
-        gtid=pa.array(["uuid:1", "uuid:2"], pa.string()),
-        ts_us=np.array([1_001, 2_002]),
-        server_id=np.array([7, 2**32 - 1]),
-        thread=pa.array([None, 12], pa.int64()),
-        file=pa.array(["binlog.000001", "binlog.000002"], pa.string()),
-        pos=np.array([4, 2**40]),
-        query=query,
-    )
+    assert truncation == {
+        "before": None,
+        "after": None,
+        "source": SOURCE_BLOCK,
+        "transaction": None,
+        "op": "t",
+        **MOMENTS,
+    }
 
 
 def changes(source: SourceColumns, order: TransactionOrder | None = None) -> list[dict[str, Any]]:
@@ -141,7 +107,7 @@ def changes(source: SourceColumns, order: TransactionOrder | None = None) -> lis
 
 
 def test_changes_have_the_rows_that_belong_to_them() -> None:
-    records = changes(source_columns())
+    records = changes(two_events())
 
     assert [(value["op"], value["before"], value["after"]) for value in records] == [
         ("c", None, ROWS[0]),
@@ -152,9 +118,9 @@ def test_changes_have_the_rows_that_belong_to_them() -> None:
 
 
 def test_changes_name_their_event_and_their_number_within_it() -> None:
-    sources = [value["source"] for value in changes(source_columns())]
+    sources = [value["source"] for value in changes(two_events())]
 
-    assert list(sources[0]) == list(BLOCK)
+    assert list(sources[0]) == list(SOURCE_BLOCK)
     names = ("snapshot", "ts_ms", "ts_us", "ts_ns", "server_id", "gtid", "file", "pos", "row", "thread", "query")
     assert [sources[0][name] for name in names] == [
         *("false", 1, 1_001, 1_001_000, 7, "uuid:1", "binlog.000001", 4, 0, None, None)
@@ -165,7 +131,7 @@ def test_changes_name_their_event_and_their_number_within_it() -> None:
 
 
 def test_changes_bring_the_statement_where_it_is_asked_for() -> None:
-    records = changes(source_columns(pa.array(["INSERT é", None], pa.string())))
+    records = changes(two_events(pa.array(["INSERT é", None], pa.string())))
 
     assert [value["source"]["query"] for value in records] == ["INSERT é", None, None]
 
@@ -173,7 +139,7 @@ def test_changes_bring_the_statement_where_it_is_asked_for() -> None:
 def test_changes_bring_their_order_in_the_transaction() -> None:
     order = TransactionOrder(total=np.array([1, 1, 300]), of_table=np.array([1, 1, 2]))
 
-    assert [value["transaction"] for value in changes(source_columns(), order)] == [
+    assert [value["transaction"] for value in changes(two_events(), order)] == [
         {"id": "uuid:1", "total_order": 1, "data_collection_order": 1},
         {"id": "uuid:2", "total_order": 1, "data_collection_order": 1},
         {"id": "uuid:2", "total_order": 300, "data_collection_order": 2},

@@ -16,7 +16,6 @@ from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.format import Changes, TransactionOrder
 from incsnap.envelope.proto_format import ProtoStructs, ProtoValues, proto_keys
 from incsnap.envelope.record_encoder import Operation
-from incsnap.envelope.sources import SourceColumns, SourceConstants
 from incsnap.envelope.table_format import Registers, TableFormat, table_format
 from incsnap.errors import ConfigError, IncsnapError
 from incsnap.tables import Column, TableId, TableShape
@@ -26,6 +25,7 @@ from incsnap.transforms.record_spec import EnvelopeField, ExtractField, HoistFie
 from incsnap.transforms.unwrap import ExtractNewRecordState
 from tests.support.hand_made_view import hand_made_view
 from tests.support.proto_reader import ProtoRegistry, message_class, read_by_confluent, read_message
+from tests.support.source_columns import MOMENTS, NOW, SOURCE, SOURCE_BLOCK, two_events
 
 TOPIC = "pre.shop.orders"
 VIEW = hand_made_view(
@@ -37,28 +37,8 @@ COLUMNS = [
     pa.array([b"\x00", b"", b"\xff\xfe"], pa.binary()),
 ]
 DEFAULT, OPTIONAL = FormatChoice("protobuf"), FormatChoice("protobuf", optional=True)
-NOW = 1_700_000_000_123_456
-SOURCE = SourceConstants("binlog.000007", 2**33, 1_600_000_000_654_321, 5, "uuid:9", query="TRUNCATE orders")
-BLOCK = {
-    "version": "1.2.3",
-    "connector": "mysql",
-    "name": "pre",
-    "ts_ms": 1_600_000_000_654,
-    "snapshot": "incremental",
-    "db": "shop",
-    "sequence": "",
-    "ts_us": 1_600_000_000_654_321,
-    "ts_ns": 1_600_000_000_654_321_000,
-    "table": "orders",
-    "server_id": 5,
-    "gtid": "uuid:9",
-    "file": "binlog.000007",
-    "pos": 2**33,
-    "row": 0,
-    "thread": 0,
-    "query": "TRUNCATE orders",
-}
-MOMENTS = {"ts_ms": NOW // 1000, "ts_us": NOW, "ts_ns": NOW * 1000}
+#: The source block without presence: NULL looks like 0 or the empty text.
+BLOCK = {**SOURCE_BLOCK, "sequence": "", "thread": 0}
 
 
 def settings(choice: FormatChoice) -> EnvelopeSettings:
@@ -119,15 +99,7 @@ def changed(order: TransactionOrder | None = None) -> Changes:
         event=np.array([0, 1, 1]),
         row=np.array([0, 0, 300]),
         op=np.array([0, 1, 2], np.uint8),
-        source=SourceColumns(
-            gtid=pa.array(["uuid:1", "uuid:2"], pa.string()),
-            ts_us=np.array([1_001, 2_002]),
-            server_id=np.array([7, 2**32 - 1]),
-            thread=pa.array([None, 12], pa.int64()),
-            file=pa.array(["binlog.000001", "binlog.000002"], pa.string()),
-            pos=np.array([4, 2**40]),
-            query=pa.array([None, "UPDATE é"], pa.string()),
-        ),
+        source=two_events(pa.array([None, "UPDATE é"], pa.string())),
         order=order,
         now_us=NOW,
     )
