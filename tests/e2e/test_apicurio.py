@@ -12,7 +12,7 @@ import fastavro
 import pytest
 
 from lab.captured_database import CapturedDatabase
-from lab.table_designs import ORDERS
+from tests.support.changed_orders import changed_orders
 from tests.support.kafka import read_all
 
 pytestmark = pytest.mark.servers
@@ -22,7 +22,6 @@ CONVERTERS = "io.apicurio.registry.utils.converter."
 
 
 def test_a_job_is_read_by_the_ids_that_its_records_name(play: CapturedDatabase, registry_url: str) -> None:
-    orders = play.create(ORDERS, ROWS)
     api = registry_url.removesuffix("/apis/ccompat/v7") + "/apis/registry"
     settings = {
         "key.converter": f"{CONVERTERS}ExtJsonConverter",
@@ -36,20 +35,8 @@ def test_a_job_is_read_by_the_ids_that_its_records_name(play: CapturedDatabase, 
         "transforms.mine.value.literal": "here",
         "transforms.keep.type": "org.apache.kafka.connect.transforms.DropHeaders",
         "transforms.keep.headers": "apicurio.value.globalId",
-        "incremental.snapshot.chunk.size": "200",
-        "topic.creation.default.partitions": "1",
-        "notification.enabled.channels": "log",
     }
-    with play.job(settings) as job:
-        job.wait_until_streaming()
-        with play.connect() as connection, connection.cursor() as cursor:
-            play.execute_by_row("all", [orders])
-            cursor.execute(f"UPDATE {orders.sql} SET qty = 77 WHERE id < 20")
-            cursor.execute(f"DELETE FROM {orders.sql} WHERE id BETWEEN 20 AND 29")
-            cursor.execute(f"SELECT id, qty FROM {orders.sql}")
-            expected = dict(cursor.fetchall())
-            job.wait_until("the snapshot is over", lambda: "type='COMPLETED'" in job.log_tail(400), every=0.3)
-        job.stop()
+    orders, expected = changed_orders(play, settings, ROWS)
 
     @cache
     def schema(number: int) -> Any:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from lab.captured_database import CapturedDatabase
-from lab.table_designs import ORDERS
+from tests.support.changed_orders import changed_orders
 from tests.support.kafka import read_all
 
 pytestmark = pytest.mark.servers
@@ -16,26 +16,13 @@ ROWS = 600
 
 
 def test_the_events_of_a_job_replay_the_table(play: CapturedDatabase) -> None:
-    orders = play.create(ORDERS, ROWS)
     settings = {
         "value.converter": "io.debezium.converters.CloudEventsConverter",
         "value.converter.json.schemas.enable": "false",
         "provide.transaction.metadata": "true",
-        "incremental.snapshot.chunk.size": "200",
-        "topic.creation.default.partitions": "1",
         "heartbeat.interval.ms": "500",
-        "notification.enabled.channels": "log",
     }
-    with play.job(settings) as job:
-        job.wait_until_streaming()
-        with play.connect() as connection, connection.cursor() as cursor:
-            play.execute_by_row("all", [orders])
-            cursor.execute(f"UPDATE {orders.sql} SET qty = 77 WHERE id < 20")
-            cursor.execute(f"DELETE FROM {orders.sql} WHERE id BETWEEN 20 AND 29")
-            cursor.execute(f"SELECT id, qty FROM {orders.sql}")
-            expected = dict(cursor.fetchall())
-            job.wait_until("the snapshot is over", lambda: "type='COMPLETED'" in job.log_tail(400), every=0.3)
-        job.stop()
+    orders, expected = changed_orders(play, settings, ROWS)
 
     rows: dict[int, int] = {}
     ops = set()
