@@ -147,6 +147,15 @@ def say(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
     return write
 
 
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """Restore the process's umask: a command that a test calls in this process sets it for a process of its own."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_VERSIONS] = []
     config.stash[_BEGAN] = time.monotonic()
