@@ -22,16 +22,11 @@ from incsnap.envelope.frame_format import frame_fields
 from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.table_view import view_of
 from incsnap.errors import ConfigError
-from incsnap.gtid import GtidSet
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.chunk_reader import stream_rows
 from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.session import connect, query
-from incsnap.planner.answers import Answers
-from incsnap.snapshot.chunk_query import above, chunk_tail
-from incsnap.snapshot.keys import Key
-from incsnap.snapshot.questions import Answer, Describe, KeyOrder, MaximumKey, NextBoundary, Refused
-from incsnap.snapshot.window import Chunk, ordering_columns
+from incsnap.planner.key_ranges import HINT, RangePart, range_tail, ranges_of
 from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.spark_release import arrow_schema
 from incsnap.tables import TableId, TableShape
@@ -39,17 +34,6 @@ from incsnap.tasks.frame_columns import CHANGE_FIELDS, SchemaChanged, first_posi
 
 #: Seconds that the server waits for a task that takes no rows because Spark keeps it waiting.
 _PATIENCE_SECONDS = 3600
-_HINT = "Leave numPartitions out. One SELECT then reads the table."
-
-
-class RangePart(InputPartition):
-    """The rows with `lower < key <= upper` in `order`; all rows if `order` is None.
-
-    A bound that is None does not limit.
-    """
-
-    def __init__(self, order: KeyOrder | None = None, lower: Key | None = None, upper: Key | None = None) -> None:
-        self.order, self.lower, self.upper = order, lower, upper
 
 
 class TableFrame(DataSourceReader):
@@ -65,7 +49,7 @@ class TableFrame(DataSourceReader):
                 "Set the option table=database.table, and leave envelope out.",
             )
         if not partitions.isdecimal() or int(partitions) < 1:
-            raise ConfigError(f"numPartitions: {partitions!r} is not a whole number from 1 up", _HINT)
+            raise ConfigError(f"numPartitions: {partitions!r} is not a whole number from 1 up", HINT)
         self._table, self._settings, self._count = settings.frame.table, settings, int(partitions)
         self._schema = arrow_schema(schema)
 
@@ -116,54 +100,3 @@ def _marks(now_us: int, n: int) -> list[Any]:
     """Return the marks of `n` rows: like rows that a stream reads, at a position before its first batch."""
     values = ["r", now_us, None, first_position_of(0), True]
     return [pa.repeat(pa.scalar(value, field.type), n) for value, field in zip(values, CHANGE_FIELDS, strict=True)]
-
-
-def range_tail(shape: TableShape, part: RangePart) -> str:
-    """Return the SELECT's clauses from FROM on."""
-    if part.order is None or part.lower is part.upper is None:
-        return f"FROM {shape.id.sql}"
-    columns = ordering_columns(shape, part.order.columns)
-    if part.upper is not None:
-        order = part.order
-        chunk = Chunk(shape.id, order.columns, part.lower, part.upper, index=order.index, descending=order.descending)
-        return chunk_tail(chunk, columns)
-    # The last range has no end, so it includes rows that were inserted above the maximum key meanwhile.
-    assert part.lower is not None
-    return f"FROM {shape.id.sql} WHERE {above(columns, part.lower, part.order.descending)}"
-
-
-def ranges_of(connection: Connection[Any], settings: Settings, table: TableId, count: int) -> list[RangePart]:
-    """Return ranges of about the same number of rows; the last one has no end.
-
-    Raise ConfigError if the table has no order of keys, or if MySQL does not answer a question about the keys.
-    """
-    answers = Answers(connection, settings.columns)
-    order = answers(Describe(table, "", "", GtidSet()))
-    if not isinstance(order, KeyOrder):
-        raise _refusal(table, order)
-    maximum = _key(table, answers(MaximumKey(table, order.columns, order.index, GtidSet(), order.descending)))
-    ((rows,),) = query(connection, f"SELECT COUNT(*) FROM {table.sql}")
-    step = max(1, -(-int(rows) // count))
-    ranges: list[RangePart] = []
-    lower: Key | None = None
-    while maximum is not None and len(ranges) < count - 1:
-        boundary = NextBoundary(table, order.columns, order.index, lower, maximum, step, descending=order.descending)
-        upper = _key(table, answers(boundary))
-        if upper is None:
-            break
-        ranges.append(RangePart(order, lower, upper))
-        lower = upper
-    return [*ranges, RangePart(order, lower)]
-
-
-def _key(table: TableId, answer: Answer) -> Key | None:
-    """Return the key that an answer has; None if the table has no such key. Raise ConfigError if it is no answer."""
-    if answer is None or isinstance(answer, tuple):
-        return answer
-    raise _refusal(table, answer)
-
-
-def _refusal(table: TableId, answer: Answer) -> ConfigError:
-    """Return the error for a question that MySQL has not answered."""
-    reason = answer.reason if isinstance(answer, Refused) else getattr(answer, "message", "MySQL gave no answer")
-    return ConfigError(f"{table} cannot be read in several partitions: {reason}", _HINT)

@@ -21,8 +21,8 @@ from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_format import TableFormat
 from incsnap.mysql.chunk_reader import stream_rows
 from incsnap.mysql.session import connect, query
+from incsnap.planner.key_ranges import RangePart, range_tail
 from incsnap.snapshot.chunk_query import any_of
-from incsnap.spark.table_frames import RangePart, range_tail
 from incsnap.tables import TableShape
 from incsnap.tasks.formats import format_of
 from incsnap.verify.proof import TopicKey

@@ -21,7 +21,7 @@ from incsnap.kafka.topics import admin_client, partition_counts, topic_config
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.column_defaults import defaults_of
 from incsnap.mysql.session import connect, query
-from incsnap.spark.table_frames import RangePart, ranges_of
+from incsnap.planner.key_ranges import RangePart, ranges_of
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.formats import format_of
 from incsnap.verify.both_sides import LiveSides, differing_columns

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's name)
 from incsnap.columns.arrow import RecordBatch
 from incsnap.config.settings import Settings
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.spark.table_frames import RangePart
+from incsnap.planner.key_ranges import RangePart
 from incsnap.verify.changed_keys import place_in_log
 from incsnap.verify.proof import LastRecord, RowPlace, TopicKey
 from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE

@@ -8,8 +8,8 @@ import pytest
 
 from incsnap.config.load import from_properties
 from incsnap.errors import ConfigError
+from incsnap.planner import key_ranges
 from incsnap.snapshot.questions import Answer, Failed, KeyOrder, MaximumKey, NextBoundary, Question
-from incsnap.spark import table_frames
 from incsnap.spark.frames import ChangesFrame
 from incsnap.tables import TableId
 from tests.support.properties import NEEDED
@@ -54,9 +54,9 @@ def test_a_question_about_ranges_that_fails_is_an_error(
             return Failed("the server ran out of time")
         return ("9",) if isinstance(question, MaximumKey) else KeyOrder(("id",), "PRIMARY")
 
-    monkeypatch.setattr(table_frames, "Answers", lambda connection, rules: answers)
-    monkeypatch.setattr(table_frames, "query", lambda connection, statement: ((9,),))
+    monkeypatch.setattr(key_ranges, "Answers", lambda connection, rules: answers)
+    monkeypatch.setattr(key_ranges, "query", lambda connection, statement: ((9,),))
     connection: Any = None
 
     with pytest.raises(ConfigError, match=r"d\.t cannot be read in several partitions: the server ran out of time"):
-        table_frames.ranges_of(connection, from_properties(NEEDED).settings, TableId("d", "t"), 3)
+        key_ranges.ranges_of(connection, from_properties(NEEDED).settings, TableId("d", "t"), 3)
