@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from incsnap.config.names import words
+from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
 
 _RENAMED = {
@@ -26,6 +27,8 @@ _JAVA_ONLY = words(
     ssl.truststore.password auto.include.jmx.reporter bootstrap.servers
     """
 )
+#: Brokers to which Kafka Connect sends records, whatever the worker's brokers are.
+_OWN_BROKERS = ("producer.override.bootstrap.servers", "producer.bootstrap.servers")
 #: Java classes that do a login. Without them the login would fail, so they are refused.
 _CALLBACKS = words("sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class")
 #: Setting of our own among those of a client: region, profile, role and name of its session, each behind a `|`.
@@ -62,6 +65,8 @@ def client_settings(reader: SettingsReader, prefix: str) -> dict[str, str]:
     for name, (whole, value) in given.items():
         if name in _OURS:
             reader.problem(whole, _OURS[name])
+        elif whole in _OWN_BROKERS and split_list(value) != split_list(reader["bootstrap.servers"]):
+            reader.problem(whole, "read: Kafka Connect sends records to these brokers. Write them as bootstrap.servers")
         elif name == "acks" and value not in ("all", "-1"):
             reader.problem(whole, "allowed: exactly once needs acks=all")
         elif name == "enable.idempotence" and value.lower() != "true":
@@ -86,7 +91,7 @@ def client_settings(reader: SettingsReader, prefix: str) -> dict[str, str]:
             ignored.append(whole)
         else:
             settings[_RENAMED.get(name, name)] = value
-    reader.idle |= dict.fromkeys(ignored, "")
+    reader.idle |= dict.fromkeys(ignored, "It is a setting of the Java client.")
     if ignored:
         reader.warnings.append(f"Settings of the Java client that have no effect here: {', '.join(sorted(ignored))}")
     return settings

@@ -28,6 +28,7 @@ from incsnap.config.secrets import is_secret
 from signals.regex import exact_name
 
 _BROKERS, _HISTORY_BROKERS = "bootstrap.servers", "schema.history.internal.kafka.bootstrap.servers"
+_OWN_BROKERS = "producer.override.bootstrap.servers"
 _HISTORY_PRODUCER = "schema.history.internal.producer."
 #: Beginnings of the producer's settings that a login to Kafka needs.
 _LOGINS = ("security.protocol", "sasl.", "ssl.")
@@ -72,11 +73,14 @@ def corrections(values: Mapping[str, str], inherited: Mapping[str, str]) -> tupl
         elif name in transforms:
             change = transforms[name]
         else:
-            new, reasons = _name_of(name, values), []
+            moves = name == _OWN_BROKERS and _BROKERS not in values
+            new, reasons = _BROKERS if moves else _name_of(name, values), []
             if new != name and new in values:
                 changes.append(Change(name, "", None, f"{new} is set too, and only {new} is read."))
                 continue
-            if new != name:
+            if moves:
+                reasons.append("Kafka Connect sends records to these brokers.")
+            elif new != name:
                 older = present_name(name) == new
                 reasons.append(f"Debezium 3 calls it {new}." if older else "It is misspelt: Debezium ignores it.")
             change = Change(name, new, VALUES.get(new, {}).get(value), " ".join(reasons))
@@ -103,10 +107,11 @@ def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[
         yield from (Change("", *each) for each in confluent_cloud.added(values))
         return
     brokers = next((value for name, value in values.items() if present_name(name) == _HISTORY_BROKERS), "")
-    if brokers and not values.get(_BROKERS) and not inherited.get(_BROKERS):
+    own = values.get(_BROKERS) or values.get(_OWN_BROKERS)
+    if brokers and not own and not inherited.get(_BROKERS):
         reason = f"The worker had it. The value is that of {_HISTORY_BROKERS}: check that records belong there too."
         yield Change("", _BROKERS, brokers, reason)
-    if inherited or values.get(_BROKERS, brokers) != brokers:
+    if inherited or (own or brokers) != brokers:
         return
     # The worker's login to Kafka is mostly that of the schema history.
     logins = {present_name(name).removeprefix(_HISTORY_PRODUCER): value for name, value in values.items()}

@@ -29,19 +29,19 @@ import javaproperties
 import yaml
 
 from incsnap.config import repeated_names
+from incsnap.config.parse_faults import fault, plain, refuse_other_languages, repair
 from incsnap.errors import ConfigError
 
 _JSON = re.compile(r"\s*(\[\s*)?\{")
 #: A line that only YAML has: the kind of a resource, the key of an object that holds settings, or a setting behind a
 #: colon and a blank.
 _YAML = re.compile(
-    r"^(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*(\{.*)?$|connector\.class: +\S)", re.MULTILINE
+    r"^[ \t]*(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*(\{.*)?$|connector\.class: +\S)",
+    re.MULTILINE,
 )
 #: The beginning of a YAML document in braces, and a name without quotes, which JSON does not allow.
 _BRACES = re.compile(r"\s*((#|---)[^\n]*\n\s*)*([\[-]\s*)?\{")
 _BARE_NAME = re.compile(r"[{,]\s*(#[^\n]*\n\s*)*[A-Za-z][\w.-]*\s*:(\s|$)")
-#: A text that a message of YAML's parser quotes; single characters, also escaped ones, tell nobody a password.
-_QUOTED = re.compile(r"""(['"])(?!\\?.\1).*\1""", re.DOTALL)
 #: Kind of a resource -> the key in its spec that holds the settings: Strimzi's and Confluent for Kubernetes'.
 _KINDS = {"KafkaConnector": "config", "Connector": "configs"}
 _LIST = "List"
@@ -107,7 +107,7 @@ def read_text(text: str, path: str | Path) -> Document:
         raise ConfigError(f"{path} is nested too deeply", _HINT) from None
     # tags of YAML such as `!!int x` raise ValueError, LookupError or TypeError
     except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:
-        raise ConfigError(f"{path} is not {form.value}: {_fault(error)}", hint) from None
+        raise ConfigError(f"{path} is not {form.value}: {fault(error)}", repair(error, hint)) from None
 
 
 def _form(text: str) -> Form:
@@ -132,31 +132,10 @@ def _is_yaml(text: str) -> bool:
         return False
 
 
-def _fault(error: Exception) -> str:
-    """Return what a parser found, without the text of the file that it found it in: this may be a password."""
-    if isinstance(error, json.JSONDecodeError):
-        return str(error)
-    if isinstance(error, yaml.MarkedYAMLError):
-        mark = error.problem_mark or error.context_mark
-        at = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        return _plain(_QUOTED.sub("...", error.problem or error.context or "it cannot be read")) + at
-    if isinstance(error, javaproperties.InvalidUEscapeError):
-        return "a \\u that no four hexadecimal digits follow"
-    if isinstance(error, yaml.YAMLError):
-        return "it holds characters that YAML does not allow"
-    return "a value does not fit its tag, such as !!int"
-
-
 def _of_properties(path: str | Path, text: str) -> dict[str, str]:
-    """Return the settings of a properties file. Raise ConfigError if it is a command, or has quoted names."""
+    """Return the settings of a properties file. Raise ConfigError if it is a file of another kind."""
     values: dict[str, str] = javaproperties.loads(text)
-    if "curl" in values:
-        raise ConfigError(f"{path} is a command of curl", "Write the JSON that it sends as the file.")
-    if any(name.startswith(('"', "'")) for name in values):
-        raise ConfigError(
-            f"{path} is not a properties file: names stand in quotes",
-            "Comments are not JSON: remove them. Write settings of Terraform as name=value.",
-        )
+    refuse_other_languages(path, text, values)
     return values
 
 
@@ -280,20 +259,15 @@ def _values(path: str | Path, config: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, dict | list):
             kind = "an object" if isinstance(value, dict) else "a list"
             raise ConfigError(
-                f"{path}: {_plain(str(name))} is not a text but {kind}",
+                f"{path}: {plain(str(name))} is not a text but {kind}",
                 "Write the settings that stand inside of it as the file, or the list as a text with commas.",
             )
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        if _plain(text) != text or _plain(str(name)) != str(name):
+        if plain(text) != text or plain(str(name)) != str(name):
             raise ConfigError(
-                f"{path}: {_plain(str(name))} holds half a character (a lone surrogate, as \\ud800)",
+                f"{path}: {plain(str(name))} holds half a character (a lone surrogate, as \\ud800)",
                 "Write the character in UTF-8, or both halves of its pair.",
             )
         if value is not None:
             values[str(name)] = text
     return values
-
-
-def _plain(text: str) -> str:
-    """Return `text` with lone surrogates escaped, because terminals and logs cannot encode them."""
-    return text.encode(errors="backslashreplace").decode()

@@ -36,10 +36,10 @@ from incsnap.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-_POLL_INTERVAL = "poll.interval.ms"
+_POLL_INTERVAL, _BROKERS = "poll.interval.ms", "bootstrap.servers"
 #: Settings that a connector inherits from the file of its Kafka Connect worker. Others concern only the worker.
 _CONVERTERS = ("key.converter", "value.converter")
-_INHERITED = ("bootstrap.servers", *_CONVERTERS)
+_INHERITED = (_BROKERS, *_CONVERTERS)
 _INHERITED_PREFIXES = ("producer.", *(f"{name}." for name in _CONVERTERS))
 
 
@@ -202,15 +202,14 @@ def _settings(reader: SettingsReader, source: str, *, to_kafka: bool = True) -> 
     unused = unused_names(reader.names(), converters.names(reader))
     unsupported.refuse(reader)
     overlooked.check(reader, to_kafka=to_kafka)
-    older = " (Debezium 1 called it database.server.name)" if reader.given("database.server.name") else ""
+    hints = {
+        "topic.prefix": "Debezium 1 called it database.server.name" if reader.given("database.server.name") else "",
+        _BROKERS: "a worker has them: name its file with --worker" if reader.given("connector.class") else "",
+    }
     for name, setting in SETTINGS.items():
-        if (
-            setting.is_needed
-            and not unsupported.of_debezium_server(reader)
-            and (to_kafka or name != "bootstrap.servers")
-        ):
-            meaning = setting.meaning.partition(".")[0]
-            reader.required(name, meaning[0].lower() + meaning[1:] + (older if name == "topic.prefix" else ""))
+        if setting.is_needed and not unsupported.of_debezium_server(reader) and (to_kafka or name != _BROKERS):
+            meaning, hint = setting.meaning.partition(".")[0], hints.get(name)
+            reader.required(name, meaning[0].lower() + meaning[1:] + (f" ({hint})" if hint else ""))
     signals = sections.signals(reader)
     formats = record_settings.formats(reader)
     location = sections.checkpoint_location(reader)

@@ -139,7 +139,7 @@ def _transform(reader: SettingsReader, name: str) -> Transform | None:
         others = ",".join([*split_list(reader[IGNORE]), f"transforms.{name}"])
         reader.problems.append(
             f"{setting}: {type_} is not supported, so records would not pass it. Remove it from transforms, or accept"
-            f" this with {IGNORE}={others}. Supported are {', '.join(_MAKERS)}"
+            f" this with {IGNORE}={others}. Supported are {_supported()}"
         )
         return None
     return made(reader, name)
@@ -148,6 +148,11 @@ def _transform(reader: SettingsReader, name: str) -> Transform | None:
 def _maker(type_: str) -> Callable[[SettingsReader, str], Transform | None] | None:
     """Return the function that reads a transform, by the name of its class with or without the package."""
     return _MAKERS.get(type_) or next((made for whole, made in _MAKERS.items() if whole.endswith(f".{type_}")), None)
+
+
+def _supported() -> str:
+    """Return the names of the supported classes for a message: without packages, $Key and $Value."""
+    return ", ".join(dict.fromkeys(whole.rpartition(".")[2].partition("$")[0] for whole in _MAKERS))
 
 
 def _regex_router(reader: SettingsReader, name: str) -> Transform:

@@ -36,8 +36,8 @@ IGNORE = "incsnap.ignore"
 #: Settings whose own modules check `incsnap.ignore`.
 _OWN_CHECKS = ("transforms", "converters")
 
-#: Prefix of a connector's settings in Debezium Server's file.
-_SERVER = "debezium.source."
+#: Prefix of a connector's settings in Debezium Server's file, and the name of the place that it writes to.
+_SERVER, _SINK = "debezium.source.", "debezium.sink.type"
 
 
 def refuse(reader: SettingsReader) -> None:
@@ -52,11 +52,7 @@ def refuse(reader: SettingsReader) -> None:
     elif connector and connector not in _OF_MYSQL:
         reader.problem("connector.class", "a connector for MySQL; this job reads MySQL's binlog")
     if of_debezium_server(reader):
-        reader.problems.append(
-            f"{_SERVER}*: this is a file of Debezium Server. Write these names without {_SERVER}, debezium.transforms*"
-            " as transforms*, debezium.format.value as value.converter, and the sink's producer as bootstrap.servers"
-            " and producer.*"
-        )
+        reader.problems.append(_of_server(reader.text(_SINK, "kafka")))
     for old, new in LISTS.items():
         if reader.given(old):
             reader.problems.append(f"{old}: a name of Debezium 1. Write {new}, which takes the same patterns")
@@ -74,7 +70,18 @@ def refuse(reader: SettingsReader) -> None:
 
 def of_debezium_server(reader: SettingsReader) -> bool:
     """Return True if the file is one of Debezium Server, whose settings all have other names than a connector's."""
-    return any(name.startswith(_SERVER) for name in reader.names())
+    return not reader.given("connector.class") and any(name.startswith(_SERVER) for name in reader.names())
+
+
+def _of_server(sink: str) -> str:
+    """Return the problem of a file of Debezium Server that writes to `sink`."""
+    if sink != "kafka":
+        return f"{_SINK}: this is a file of Debezium Server that writes to {sink}. incsnap writes to Kafka alone"
+    return (
+        f"{_SERVER}*: this is a file of Debezium Server. Write these names without {_SERVER}, debezium.transforms* as"
+        " transforms*, debezium.format.value as value.converter, and the sink's producer as bootstrap.servers and"
+        " producer.*"
+    )
 
 
 def _asks(reader: SettingsReader, name: str) -> bool:

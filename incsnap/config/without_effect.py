@@ -48,7 +48,7 @@ _REASONS = {
     "`database.server.id` is used as it is.": "database.server.id.offset",
     "The job goes on after the GTIDs that it has sent, from whichever server it reads.": """
         gtid.source.includes gtid.source.excludes gtid.source.filter.dml.events gtid.ignore.on.recovery
-        log.position.check.enable
+        gtid.new.channel.position log.position.check.enable
     """,
     "MySQL's own databases are never captured.": "table.ignore.builtin",
     "Bytes bound what is read ahead (`max.queue.size.in.bytes`).": """
@@ -86,8 +86,11 @@ _REASONS = {
     "incsnap has metrics and a log of its own.": """
         custom.metric.tags advanced.metrics.enable statistics.metrics.enabled openlineage.*
     """,
+    "MySQL's connector has no such setting. `database.include.list` chooses databases.": """
+        database.dbname database.names database.name
+    """,
     "It is internal to Debezium.": "internal.*",
-    "It is a name of Debezium Server, whose files are refused.": "debezium.*",
+    "It is a name of Debezium Server. A connector's settings have no such prefix.": "debezium.*",
     "Debezium 3 does not have it. `incsnap config --fix` writes its present name.": """
         database.server.name heartbeat.topics.prefix event.deserialization.failure.handling.mode
         database.whitelist database.blacklist table.whitelist table.blacklist column.whitelist column.blacklist

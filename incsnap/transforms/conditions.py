@@ -4,7 +4,7 @@
     factor := negated | ( condition ) | true | false | comparison
     negated := ! negated | ! ( condition ) | ! true | ! false
     comparison := PATH SIGN VALUE | VALUE SIGN PATH | PATH in LIST | LIST.contains(PATH) | LIST.includes(PATH)
-    choice := condition ? choice : choice | TEXT | null
+    choice := condition ? choice : choice | TEXT | null | topic
 
 A PATH is `value.op`, `value.before`, `value.after`, or a column: `value.after.status` in an envelope, `value.status` in
 a row. `value.after.get('status')` means the same. A SIGN is == != < <= > >=. A VALUE is a text in single or double
@@ -204,7 +204,9 @@ class _ConditionParser:
         self._at = 0
 
     def choice(self) -> Choice | str | None:
-        """Read a text, null, or a condition that chooses between two choices."""
+        """Read a text, null, or a condition that chooses between two choices. `topic` means null: it stays."""
+        if self._is_alone() and self._skip("topic"):
+            return None
         if self._is_alone() and (self._next()[:1] in ("'", '"') or self._next() == "null"):
             value = self._value()
             assert value is None or isinstance(value, str)

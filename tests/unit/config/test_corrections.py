@@ -166,6 +166,11 @@ def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
         ({"database.include": "a", "database.include.list": "b"}, {}),
         ({"tombstone.on.delete": "false"}, {}),
         (
+            {"producer.override.bootstrap.servers": "o:9092", "database.history.kafka.bootstrap.servers": "h:9092"},
+            {"bootstrap.servers": "o:9092", "schema.history.internal.kafka.bootstrap.servers": "h:9092"},
+        ),
+        ({"producer.override.bootstrap.servers": "o:9092", "bootstrap.servers": "k:9092"}, {}),
+        (
             {"transforms": "u", "transforms.u.type": "ExtractNewRecordState", "transforms.u.operation.header": "true"},
             {"transforms.u.add.headers": "op"},
         ),

@@ -216,6 +216,10 @@ def test_no_password_is_shown_whatever_the_shape_of_a_document(content: object, 
         (f"{_RESOURCE}a: @b\n", "is not YAML: found character '@' that cannot start any token at line 4, column 8"),
         ("curl -d '{}' localhost\n", "is a command of curl"),
         ('// ours\n{\n"database.user": "u"}\n', "names stand in quotes"),
+        ('"database.user": "u",\n"a": "b"\n', "is JSON without its brace"),
+        ('resource "a" "b" {\n  config = {\n    "database.user" = "u"\n  }\n}\n', "names stand in quotes"),
+        ('{"a": "b"}\n{"a": "c"}\n', "is not JSON: Extra data"),
+        ("DEBEZIUM_SINK_TYPE=kafka\nMYSQL_PORT=1\n", "holds environment variables, not settings"),
         ({"config": '{"database.user": "u"}'}, "config is not an object but a text"),
         (
             {"database.user": "${A_USER:-root}"},
@@ -308,6 +312,25 @@ def test_secrets_are_found_by_what_the_worker_calls_their_providers(tmp_path: Pa
         read(other, worker)
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('{"a": "b"}\n{"a": "c"}\n', "Give each job a file of its own, with one object of JSON"),
+        ('{"database.password": "\\${P}"}\n', "A shell's script is no JSON"),
+        ('{"a": 1 // one\n}\n', "Correct the JSON there. It has no comments"),
+    ],
+)
+def test_a_fault_in_json_is_told_with_its_repair(text: str, hint: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is not JSON") as refused:
+        read_document(written(tmp_path / "job.json", text))
+    assert hint in refused.value.hint
+
+
+def test_yaml_whose_lines_all_begin_with_blanks_is_read(tmp_path: Path) -> None:
+    text = ' name: shop\n config:\n   connector.class: "c"\n   topic.prefix: "shop"  # ours\n'
+    assert read_document(written(tmp_path / "job.yaml", text))["topic.prefix"] == "shop"
+
+
 @pytest.mark.parametrize("name", sorted(CHANGE_RECORDS))
 def test_a_setting_that_would_change_records_stops_the_start_unless_that_is_accepted(name: str) -> None:
     value = {"table.ignore.builtin": "false", "topic.creation.enable": "false"}.get(name, "true")
@@ -341,7 +364,6 @@ def test_a_setting_that_asks_for_what_is_done_anyway_stops_nothing(name: str, va
     [
         ("table.whitelist", "Write table.include.list"),
         ("column.blacklist", "Write column.exclude.list"),
-        ("debezium.source.database.port", "of Debezium Server. Write these names without debezium.source."),
     ],
 )
 def test_names_of_other_files_that_would_leave_something_out_are_refused(name: str, why: str) -> None:
@@ -349,6 +371,39 @@ def test_names_of_other_files_that_would_leave_something_out_are_refused(name: s
     with pytest.raises(ConfigError) as refused:
         from_properties(given, {})
     assert why in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("sink", "sentence"),
+    [
+        ("kafka", "of Debezium Server. Write these names without debezium.source."),
+        ("rabbitmq", "debezium.sink.type: this is a file of Debezium Server that writes to rabbitmq."),
+    ],
+)
+def test_a_file_of_debezium_server_gets_one_sentence(sink: str, sentence: str) -> None:
+    given = {f"debezium.source.{name}": value for name, value in JOB.items()}
+    with pytest.raises(ConfigError, match="has one problem") as refused:
+        from_properties({**given, "debezium.sink.type": sink}, {})
+    assert sentence in refused.value.message
+
+
+def test_a_stray_name_of_debezium_server_does_not_make_a_connectors_file_one_of_it() -> None:
+    given = {**JOB, "bootstrap.servers": "k:9092", "checkpoint.location": "/x", "debezium.source.name": "a"}
+    assert "debezium.source.name" in "".join(from_properties(given, {}).warnings)
+
+
+@pytest.mark.parametrize(("given", "has_worker"), [(JOB, True), ({}, False)])
+def test_only_a_connectors_file_is_told_that_a_worker_has_the_brokers(given: dict[str, str], has_worker: bool) -> None:
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers: missing; the Kafka brokers") as refused:
+        from_properties(given, {})
+    assert ("name its file with --worker" in refused.value.message) == has_worker
+
+
+def test_an_unsupported_transform_is_told_each_supported_class_once() -> None:
+    with pytest.raises(ConfigError, match=r"t\.type: a\.B is not supported") as refused:
+        from_properties({**JOB, "transforms": "t", "transforms.t.type": "a.B"}, {})
+    assert refused.value.message.count("InsertField") == 1
+    assert "org.apache" not in refused.value.message
 
 
 def test_a_file_of_debezium_1_is_told_what_its_prefix_is_called_now() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from incsnap.config.load import from_properties
+from incsnap.errors import ConfigError
 from tests.support.job_settings import LEAST, loaded_with, problems_with
 
 
@@ -134,6 +135,13 @@ def test_producer_settings_of_a_java_client_become_librdkafkas() -> None:
         "ssl.ca.location": "/ca.pem",
     }
     assert "producer.key.serializer" in loaded.warnings[0]
+
+
+def test_a_producers_own_brokers_are_never_overlooked() -> None:
+    own = {"producer.override.bootstrap.servers": "other:9092"}
+    with pytest.raises(ConfigError, match="Kafka Connect sends records to these brokers"):
+        from_properties({**LEAST, **own}, {})
+    assert from_properties({**LEAST, **own, "bootstrap.servers": "other:9092"}, {}).settings.kafka.producer == {}
 
 
 def test_spark_settings_and_topic_settings_are_passed_on() -> None:
