@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import time
 import urllib.error
@@ -30,6 +31,10 @@ from lab.unpacking import unpack
 VERSION = "3.6.1.Final"
 _PLUGIN = "debezium-connector-mysql"
 _LOG4J = "2.25.4"
+#: Version of Debezium's transforms by scripts, the newest in Maven Central, and versions of their languages.
+_SCRIPTING = "3.5.0.Final"
+_GROOVY = "4.0.17"
+_GRAAL_JS = "23.1.2"
 #: Version of Apicurio's converter. Confluent's converter is not in Maven Central; this one writes the same format.
 _APICURIO = "2.6.13.Final"
 #: Jars that a plugin must not contain, because they would hide the worker's.
@@ -44,6 +49,15 @@ def installed() -> Path:
     Fetch them first if the cache does not have them.
     """
     return cache.entry(f"debezium-{VERSION}-connect-{KAFKA_VERSION}-apicurio-{_APICURIO}", _build)
+
+
+def installed_with_scripting() -> Path:
+    """Return a copy of the folder `installed` that also has Debezium's Filter and ContentBasedRouter.
+
+    Fetch their jars and their languages, Groovy and JavaScript, if the cache does not have them.
+    """
+    name = f"{installed().name}-scripting-{_SCRIPTING}-groovy-{_GROOVY}-graal-js-{_GRAAL_JS}"
+    return cache.entry(name, _add_scripting)
 
 
 class ConnectWorker:
@@ -134,14 +148,15 @@ def connect_worker(
     offsets: Path | None = None,
     connectors: Sequence[Path] = (),
     jvm_options: Sequence[str] = _SMALL_HEAP,
+    scripting: bool = False,
 ) -> Iterator[ConnectWorker]:
     """Run a standalone worker at the broker `kafka` until the block ends.
 
     `offsets` is the file of its offsets, if a later worker is to continue there. Otherwise they are removed with the
-    block. `connectors` are properties files of connectors to start with; each contains `name`. Raise ServerUnreachable
-    if the worker does not start.
+    block. `connectors` are properties files of connectors to start with; each contains `name`. `scripting`: whether
+    connectors may have transforms by scripts. Raise ServerUnreachable if the worker does not start.
     """
-    place = installed()
+    place = installed_with_scripting() if scripting else installed()
     with run_folder() as folder:
         (port,) = free_ports(1)
         settings = folder / "worker.properties"
@@ -192,6 +207,20 @@ def _build(folder: Path, downloads: Path) -> None:
         for jar in (folder / "plugins/apicurio").glob(f"{name}.jar"):
             jar.unlink()
     (folder / "log4j2.properties").write_text(_LOGGING)
+
+
+def _add_scripting(folder: Path, downloads: Path) -> None:
+    tell(f"fetching Debezium's transforms by scripts into {cache.root()} (once; about 40 MB)")
+    shutil.copytree(installed(), folder, dirs_exist_ok=True, copy_function=os.link)
+    place, log = f"{folder}/plugins/{_PLUGIN}/[artifact]-[revision].[ext]", downloads / "log"
+    scripting = maven.jar("io.debezium", "debezium-scripting", _SCRIPTING)
+    maven.retrieve("Debezium's transforms by scripts", scripting, place, downloads, log, use_poms=False)
+    languages = [
+        maven.dependency("org.apache.groovy", "groovy-jsr223", _GROOVY),
+        maven.dependency("org.graalvm.js", "js-language", _GRAAL_JS),
+        maven.dependency("org.graalvm.js", "js-scriptengine", _GRAAL_JS),
+    ]
+    maven.retrieve("Groovy and JavaScript", "".join(languages), place, downloads, log)
 
 
 _LOGGING = """\

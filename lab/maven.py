@@ -40,15 +40,18 @@ def archive(group: str, name: str, version: str, classifier: str) -> str:
     )
 
 
-def retrieve(product: str, dependencies: str, pattern: str, downloads: Path, log: Path) -> None:
+def retrieve(
+    product: str, dependencies: str, pattern: str, downloads: Path, log: Path, *, use_poms: bool = True
+) -> None:
     """Fetch `dependencies` (XML of the functions above) to the paths that `pattern` gives.
 
-    A pattern is, for example, `/libs/[artifact]-[revision].[ext]`. `product` is the name in progress lines. Raise
-    ServerUnreachable if three attempts fail.
+    A pattern is, for example, `/libs/[artifact]-[revision].[ext]`. `product` is the name in progress lines. Without
+    `use_poms` jars are fetched whose POM has a parent that the repository lacks. Raise ServerUnreachable if three
+    attempts fail.
     """
     for attempt in range(_ATTEMPTS):
         try:
-            _retrieve(product, dependencies, pattern, downloads, log)
+            _retrieve(product, dependencies, pattern, downloads, log, use_poms)
             return
         except ServerUnreachable:
             # Ivy keeps what it has, so the next attempt continues there.
@@ -57,7 +60,7 @@ def retrieve(product: str, dependencies: str, pattern: str, downloads: Path, log
             tell(f"fetching {product} failed, trying again")
 
 
-def _retrieve(product: str, dependencies: str, pattern: str, downloads: Path, log: Path) -> None:
+def _retrieve(product: str, dependencies: str, pattern: str, downloads: Path, log: Path, use_poms: bool) -> None:
     settings, module = downloads / "ivysettings.xml", downloads / "ivy.xml"
     # pyspark reads this variable too: it replaces Maven Central.
     repository = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY")
@@ -65,7 +68,8 @@ def _retrieve(product: str, dependencies: str, pattern: str, downloads: Path, lo
     settings.write_text(
         '<ivysettings><settings defaultResolver="maven"/><timeout-constraints><timeout-constraint name="bounded"'
         f' connectionTimeout="{_CONNECT_SECONDS * 1000}" readTimeout="{_READ_SECONDS * 1000}"/></timeout-constraints>'
-        f'<resolvers><ibiblio name="maven" m2compatible="true" timeoutConstraint="bounded"{root}/></resolvers>'
+        f'<resolvers><ibiblio name="maven" m2compatible="true" usepoms="{str(use_poms).lower()}"'
+        f' timeoutConstraint="bounded"{root}/></resolvers>'
         "</ivysettings>"
     )
     module.write_text(

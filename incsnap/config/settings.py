@@ -18,7 +18,7 @@ from incsnap.config.servers import KafkaSettings, MySqlSettings, RegistrySetting
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.tables import TableId
-from incsnap.transforms.chain import Chain
+from incsnap.transforms.chain import Chain, asks_for_columns
 from incsnap.types.modes import Modes
 from signals.regex import any_matches
 
@@ -231,7 +231,8 @@ class Settings(Frozen):
     @property
     def asks_for_columns(self) -> bool:
         """Whether the server must be asked for DEFAULTs and definitions of columns, which no table map contains."""
-        return self.formats.show_schemas or bool(self.columns.narrow_booleans)
+        narrows = bool(self.columns.narrow_booleans)
+        return self.formats.show_schemas or narrows or asks_for_columns(self.transforms)
 
     @field_serializer("columns", mode="wrap")
     def _columns(

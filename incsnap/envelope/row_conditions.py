@@ -1,6 +1,7 @@
 """Conditions on columns, for whole columns at once: which records a filter keeps, and which topics a router chooses.
 
 A comparison with null holds for null alone, as in Groovy and JavaScript. NULL is neither less nor greater than a value.
+A NULL in a column with a DEFAULT reads as the DEFAULT: Connect's classes give it to Debezium's conditions.
 """
 
 from __future__ import annotations
@@ -35,7 +36,12 @@ from incsnap.types.modes import Modes
 
 #: A comparison of Arrow -> its function.
 _COMPARED = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+#: Java's types of whole numbers in a script, with the bits of their size: the first that has room for a number.
+_WIDTHS = (("int32", 31), ("int64", 63))
 _NUMBERS = frozenset(("int8", "int16", "int32", "int64", "float32", "float64"))
+#: First byte of a character in UTF-8 -> a byte that sorts as Java sorts the character.
+_JAVA_ORDER = np.arange(256, dtype=np.uint8)
+_JAVA_ORDER[[0xEE, 0xEF]] = 0xF5, 0xF6
 #: Image -> the values of a column in it, one per record.
 Images = Mapping[str, Callable[[ViewField], Array]]
 
@@ -102,7 +108,9 @@ class RowConditions:
         column = columns[field.index]
         chosen: list[Any] = [None] * len(columns)
         chosen[field.index] = column if column is None or index is None else take(column, index)
-        return field.connect(chosen, self._modes)
+        values = field.connect(chosen, self._modes)
+        default = field.schema(self._modes).default
+        return values if default is None else values.fill_null(pa.scalar(default, values.type))
 
     def _check(self, condition: Condition) -> None:
         match condition:
@@ -118,8 +126,14 @@ class RowConditions:
                 schema = field.schema(self._modes)
                 if schema.type not in (*_NUMBERS, "string", "boolean"):
                     raise self._wrong(f"compares {name}, whose type is {schema.name or schema.type}")
-                if isinstance(condition, Ordered) and (schema.type == "string") != isinstance(condition.value, str):
-                    raise self._wrong(f"compares {name} with {condition.value!r}, which is of another type")
+                for value in condition.values if isinstance(condition, OneOf) else (condition.value,):
+                    if value is not None and not _is_comparable(schema.type, value):
+                        raise self._wrong(f"compares {name} with {value!r}, which is of another type")
+                    if isinstance(condition, OneOf) and condition.in_groovys_list and _is_missed(schema.type, value):
+                        raise self._wrong(
+                            f"looks for {name} in a list with {value}, which Groovy never finds there"
+                            f" (write {name} == {value} instead)"
+                        )
 
     def _wrong(self, why: str) -> ConfigError:
         return ConfigError(
@@ -132,29 +146,48 @@ class RowConditions:
 def _one_of(array: Array, values: Sequence[Value]) -> Bools:
     """Return a mask of the values that are one of `values`."""
     masks = [np.asarray(array.is_null())] if None in values else []
-    masks += [
-        np.asarray(pc.equal(*_same_type(array, value)).fill_null(False))
-        for value in values
-        if value is not None and _is_comparable(array, value)
-    ]
+    masks += [np.asarray(pc.equal(*_same_type(array, value)).fill_null(False)) for value in values if value is not None]
     return reduce(np.logical_or, masks, np.zeros(len(array), bool))
 
 
-def _is_comparable(array: Array, value: Value) -> bool:
-    """Return True if values of the array can equal `value`: a text equals no number."""
-    if pa.types.is_string(array.type):
-        return isinstance(value, str)
-    if pa.types.is_boolean(array.type):
-        return isinstance(value, bool)
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_comparable(type_: str, value: Value) -> bool:
+    """Return True if values of Connect's type `type_` are compared with `value` as authors mean it."""
+    if isinstance(value, bool) or type_ == "boolean":
+        return isinstance(value, bool) and type_ == "boolean"
+    return isinstance(value, str) == (type_ == "string")
+
+
+def _is_missed(type_: str, value: Value) -> bool:
+    """Return True if Groovy finds no value of Connect's type `type_` in a list that contains the number `value`."""
+    if value is None or isinstance(value, bool | str):
+        return False
+    types = [name for name, bits in _WIDTHS if isinstance(value, int) and -(1 << bits) <= value < 1 << bits]
+    return types[:1] != [type_]
 
 
 def _same_type(array: Array, value: Value) -> tuple[Array, Any]:
-    if isinstance(value, float):
-        return array.cast(pa.float64()), pa.scalar(value)
-    if isinstance(value, int) and not isinstance(value, bool) and pa.types.is_integer(array.type):
+    """Return both in a type in which their comparison is that of Groovy and JavaScript."""
+    if isinstance(value, str):
+        return _in_java_order(array), _in_java_order(pa.array([value]))[0]
+    if value is None or isinstance(value, bool):
+        return array, pa.scalar(value)
+    if isinstance(value, int) and pa.types.is_integer(array.type):
         return array.cast(pa.decimal128(20)), pa.scalar(value, pa.decimal128(20))
-    return array, pa.scalar(value)
+    return array.cast(pa.float64()), pa.scalar(float(value))
+
+
+def _in_java_order(texts: TextArray) -> Array:
+    """Return the texts as bytes that sort as Java sorts texts: by their units of UTF-16.
+
+    UTF-8 sorts characters beyond 16 bits last. In UTF-16 they stand before U+E000, whose bytes begin with EE.
+    """
+    encoded = texts.cast(pa.binary())
+    validity, offsets, values = encoded.buffers()
+    if values is None:
+        return encoded
+    sorted_like_java = pa.py_buffer(_JAVA_ORDER[np.frombuffer(values, np.uint8)])
+    buffers = [validity, offsets, sorted_like_java]
+    return pa.Array.from_buffers(pa.binary(), len(encoded), buffers, offset=encoded.offset)
 
 
 class CaseTopics:

@@ -61,6 +61,13 @@ class Step:
 Chain = tuple[Step, ...]
 
 
+def asks_for_columns(chain: Chain) -> bool:
+    """Return True if the columns of rows decide which records stay or where they go."""
+    return any(
+        isinstance(step.transform, Filter | ContentBasedRouter) and step.transform.asks_for_columns for step in chain
+    )
+
+
 def headers_of_tombstone(chain: Chain, deletion: RecordSpec) -> tuple[Added, ...]:
     """Return the headers that a tombstone gets because its deletion passed through the chain. `deletion` is its spec.
 

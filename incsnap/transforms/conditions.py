@@ -2,8 +2,9 @@
 
     condition := term { || term }          term := factor { && factor }
     factor := negated | ( condition ) | true | false | comparison
-    negated := ! negated | ! ( condition ) | ! true | ! false
-    comparison := PATH SIGN VALUE | VALUE SIGN PATH | PATH in LIST | LIST.contains(PATH) | LIST.includes(PATH)
+    negated := ! negated | ! ( condition ) | ! true | ! false | ! member
+    comparison := PATH SIGN VALUE | VALUE SIGN PATH | PATH in LIST | member
+    member := LIST.contains(PATH) | LIST.includes(PATH)
     choice := condition ? choice : choice | TEXT | null | topic
 
 A PATH is `value.op`, `value.before`, `value.after`, or a column: `value.after.status` in an envelope, `value.status` in
@@ -32,6 +33,8 @@ _TOKEN = re.compile(
 _EQUAL = {GROOVY: ("==", "!="), JAVASCRIPT: ("==", "!=", "===", "!==")}
 _ORDER = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _MEMBER = {GROOVY: "contains", JAVASCRIPT: "includes"}
+#: The first whole number that JavaScript does not tell from the next one.
+_INEXACT = 2**53
 _WORDS = {"true": True, "false": False, "null": None}
 Value = str | int | float | bool | None
 
@@ -55,6 +58,8 @@ class OneOf:
     #: ("op",), ("before",), ("after",), (image, column), or (column,) of a row
     path: tuple[str, ...]
     values: tuple[Value, ...]  #: the values
+    #: whether Groovy looks for them in a list, where a number equals another only if Java's class of both is the same
+    in_groovys_list: bool = False
     kind: Literal["OneOf"] = "OneOf"  #: name of the class where settings are stored as JSON
 
 
@@ -204,12 +209,17 @@ class _ConditionParser:
         self._at = 0
 
     def choice(self) -> Choice | str | None:
-        """Read a text, null, or a condition that chooses between two choices. `topic` means null: it stays."""
+        """Read a text, null, or a condition that chooses between two choices. `topic` means null: it stays.
+
+        Raise NotUnderstoodError for an empty text, or if the syntax is wrong.
+        """
         if self._is_alone() and self._skip("topic"):
             return None
         if self._is_alone() and (self._next()[:1] in ("'", '"') or self._next() == "null"):
             value = self._value()
             assert value is None or isinstance(value, str)
+            if value == "":
+                raise NotUnderstoodError("an empty text is no topic; write null to leave the topic alone")
             return value
         if self._skip("("):
             begin = self._at
@@ -258,7 +268,7 @@ class _ConditionParser:
     def _factor(self) -> Condition:
         """Read a part without `||` and `&&`: a negation, a condition in brackets, a truth value or a comparison."""
         if self._skip("!"):
-            if self._next() not in ("!", "(", "true", "false"):
+            if self._next() not in ("!", "(", "[", "true", "false"):
                 raise NotUnderstoodError(
                     f"! stands before {self._next()!r} and negates that alone; write !({self._comparison_text()})"
                 )
@@ -285,12 +295,12 @@ class _ConditionParser:
                 self._expect(token)
             path = self._path()
             self._expect(")")
-            return OneOf(path, values)
+            return OneOf(path, values, self._language == GROOVY)
         if self._next().startswith("value"):
             path = self._path()
             if self._language == GROOVY and self._skip("in"):
                 self._expect("[")
-                return OneOf(path, self._list())
+                return OneOf(path, self._list(), in_groovys_list=True)
             sign, value = self._sign(), self._value()
         else:
             value, sign, path = self._value(), self._sign(), self._path()
@@ -311,6 +321,10 @@ class _ConditionParser:
             name = self._value()
             self._expect(")")
             parts = (*parts[:-1], str(name))
+            if self._language != GROOVY:
+                raise NotUnderstoodError(f"JavaScript knows no get; write value.{'.'.join(parts)}")
+        elif parts[-1] == "class" and self._language == GROOVY:
+            raise NotUnderstoodError(f"{token!r} is a class of Java to Groovy; write value{token[5:-6]}.get('class')")
         if len(parts) > 2 or (len(parts) == 2 and parts[0] not in ("before", "after")):
             raise NotUnderstoodError(f"value.{'.'.join(parts)} is neither the operation nor a column")
         return parts
@@ -336,6 +350,8 @@ class _ConditionParser:
         if token in _WORDS:
             return _WORDS[token]
         if re.fullmatch(r"-?\d+", token):
+            if self._language == JAVASCRIPT and abs(int(token)) >= _INEXACT:
+                raise NotUnderstoodError(f"JavaScript does not tell {token} from the numbers beside it")
             return int(token)
         if re.fullmatch(r"-?\d+\.\d+", token):
             return float(token)

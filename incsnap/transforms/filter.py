@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from incsnap.errors import ConfigError
-from incsnap.transforms.conditions import Condition, NotUnderstoodError, Truth, Value, of_operation
+from incsnap.transforms.conditions import Condition, NotUnderstoodError, Truth, Value, asks_for_columns, of_operation
 from incsnap.transforms.record_spec import Constant, EnvelopeField, Inserted, RecordSpec, ValueShape
 from signals.regex import java_pattern
 
@@ -37,6 +37,11 @@ class Filter:
     topic_regex: str = ""  #: topic.regex: other topics are not filtered; "" for all topics
     keeps_empty: bool = True  #: null.handling.mode=keep: tombstones stay
     kind: Literal["Filter"] = "Filter"  #: name of the class where settings are stored as JSON
+
+    @property
+    def asks_for_columns(self) -> bool:
+        """Return True if a column decides about records."""
+        return asks_for_columns(self.condition)
 
     def apply(self, spec: RecordSpec) -> RecordSpec | None:
         """Return the spec if its records stay, None if they are dropped.

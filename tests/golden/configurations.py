@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from tests.golden import conditions
+
 T = TypeVar("T")
 
 SCHEMAS = {"key.converter.schemas.enable": "true", "value.converter.schemas.enable": "true"}
@@ -1014,6 +1016,28 @@ CONFIGURATIONS = {
                 "predicates.people.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
                 "predicates.people.pattern": r".*\.(customers|orders|the_end)",
             },
+            _ROWS,
+        ),
+        Configuration("conditions", conditions.filters("groovy", conditions.GROOVY), tuple(conditions.GROOVY)),
+        Configuration(
+            "conditions-script", conditions.filters("graal.js", conditions.JAVASCRIPT), tuple(conditions.JAVASCRIPT)
+        ),
+        Configuration(
+            "conditions-of-rows",
+            {
+                **conditions.filters("groovy", conditions.OF_ROWS, null__handling__mode="drop"),
+                **_unwrap(
+                    delete__tombstone__handling__mode="rewrite-with-tombstone",
+                    replace__null__with__default="false",
+                    add__fields="op",
+                ),
+                "transforms": ",".join(("unwrap", *conditions.OF_ROWS)),
+            },
+            _PEOPLE,
+        ),
+        Configuration(
+            "topics-by-conditions",
+            conditions.router("groovy", conditions.ENVELOPES_TO_TOPICS.replace("topics.", "topics-by-conditions.")),
             _ROWS,
         ),
         Configuration(

@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
     asked.folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         running = stack.enter_context(servers())
-        worker = stack.enter_context(connect_worker(running.kafka, asked.keep_log))
+        worker = stack.enter_context(connect_worker(running.kafka, asked.keep_log, scripting=True))
         avro = any(each.avro for each in chosen)
         record(running, worker, chosen, asked.folder, stack.enter_context(registry()) if avro else "")
 

@@ -262,6 +262,14 @@ def test_a_field_that_the_value_does_not_have_is_named_with_those_that_it_has() 
         made(ExtractNewRecordState(), ValueToKey("k", ("w",)))
     with pytest.raises(ConfigError, match="asks for the column w, which is none of the columns"):
         made(Filter("f", condition_of("value.after.w == 1", GROOVY)))
+    for condition, why in (
+        ("value.after.v == 1", "compares v with 1, which is of another type"),
+        ("value.after.id == true", "compares id with True, which is of another type"),
+        ("value.after.id in [1.5]", r"looks for id in a list with 1.5, which Groovy never finds there \(write id == 1.5"),
+        ("[3000000000].contains(value.after.id)", "in a list with 3000000000, which Groovy never finds there"),
+    ):
+        with pytest.raises(ConfigError, match=why):
+            made(Filter("f", condition_of(condition, GROOVY)))
     with pytest.raises(ConfigError, match="are envelopes with before and after"):
         made(ValueToKey("k", ("v",)))
 
