@@ -15,11 +15,6 @@ from incsnap.cli.settings_file import settings_file
 
 #: Properties of Spark for one large comparison, where a job's are for many small batches.
 _SPARK = {
-    "spark.sql.shuffle.partitions": "8",
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     "spark.shuffle.compress": "true",
     "spark.driver.memory": "1g",
 }

@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 _JOB_ROWS = 50_000
 _PREFIX, _SOCKET = "incsnap-chunks-", "chunks"
 #: Errors of a session that has ended. PySpark raises AttributeError for a context that was stopped.
-_ENDED = (PySparkException, Py4JError, ConnectionError, AttributeError)
+ENDED = (PySparkException, Py4JError, ConnectionError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class ReaderJobs:
     def _cancel(self, groups: Iterable[str]) -> None:
         """Cancel the jobs, even if a task hangs: Spark kills a task's Python process that does not end by itself."""
         for group in groups:
-            with suppress(*_ENDED):
+            with suppress(*ENDED):
                 self._context.cancelJobGroup(group)
 
     # -- orders of the planner

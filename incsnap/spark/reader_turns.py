@@ -41,25 +41,28 @@ class ReaderTurns:
             self._changed.notify_all()
 
     @contextmanager
-    def turn(self, given_up: Callable[[], bool]) -> Iterator[bool]:
-        """Wait for a turn, and hold it during the block. Yield False if `given_up` became true meanwhile."""
+    def turn(self, given_up: Callable[[], bool], count: int = 1) -> Iterator[bool]:
+        """Wait for a turn, and hold it during the block. Yield False if `given_up` became true meanwhile.
+
+        `count`: how many turns are taken together. They must not be more than an open job may have.
+        """
         ticket = object()
         with self._changed:
             self._waiting.append(ticket)
-            self._changed.wait_for(lambda: given_up() or (self._waiting[0] is ticket and self._is_free()))
+            self._changed.wait_for(lambda: given_up() or (self._waiting[0] is ticket and self._is_free(count)))
             self._waiting.remove(ticket)
             is_mine = not given_up()
-            self._running += is_mine
+            self._running += count * is_mine
             self._changed.notify_all()
         try:
             yield is_mine
         finally:
             with self._changed:
-                self._running -= is_mine
+                self._running -= count * is_mine
                 self._changed.notify_all()
 
-    def _is_free(self) -> bool:
-        return self._running < max(self._counts, default=0)
+    def _is_free(self, count: int) -> bool:
+        return self._running + count <= max(self._counts, default=0)
 
 
 _of_contexts: WeakKeyDictionary[SparkContext, ReaderTurns] = WeakKeyDictionary()

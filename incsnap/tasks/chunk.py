@@ -12,11 +12,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 import pyarrow.compute as pc
 from pymysql.connections import Connection
@@ -51,6 +52,8 @@ from incsnap.tasks.partitions import ChunkOrder
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 #: Most bytes of a chunk on the wire, and of its keys and values. A larger chunk is halved, down to a single row, which
 #: may have any size. A reader holds the first and twice the second. The limits are what two readers may take beside the
 #: rest of a job of 1.6 GB. With 192 and 256 MiB, eleven rows of 16 MB took 1.2 GB in one reader. If a DDL follows a
@@ -81,16 +84,22 @@ def read_chunks(orders: Sequence[ChunkOrder], settings: Settings, buffers: Windo
     The task reads at least one chunk, and begins no further one after `JOB_SECONDS`. Each window in the result has a
     manifest.
     """
-    return _aside().submit(read_together, orders, settings, buffers).result()
+    return _slow_thread().submit(read_together, orders, settings, buffers).result()
 
 
 @cache
-def _aside() -> ThreadPoolExecutor:
+def _slow_thread() -> ThreadPoolExecutor:
     """Return the worker's thread for chunks.
 
     It is kept: Arrow's allocator keeps memory per thread, and a new thread has to fault that memory in again.
     """
     return ThreadPoolExecutor(1, "incsnap-chunk", initializer=give_way)
+
+
+def aside(items: Iterator[T]) -> Iterator[T]:
+    """Yield the items, which are made on the worker's thread for chunks."""
+    while taken := _slow_thread().submit(tuple, islice(items, 1)).result():
+        yield from taken
 
 
 def give_way() -> None:

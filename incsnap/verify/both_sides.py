@@ -14,6 +14,7 @@ from incsnap.config.settings import Settings
 from incsnap.events import server_of
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.mysql import watermarks
+from incsnap.verify.allowance import Allowance
 from incsnap.verify.changed_keys import ChangedKeys, place_in_log
 from incsnap.verify.evidence import Evidence
 from incsnap.verify.proof import Events, LastRecord, Low, Reached, RowPlace, TopicKey
@@ -35,9 +36,12 @@ class LiveSides:
         client: ClientSettings,
         tables: Mapping[str, VerifiedTable],
         evidence: Evidence,
+        allowance: Allowance,
     ) -> None:
         self._connection, self._settings, self._client, self._tables = connection, settings, client, tables
-        self._changed = ChangedKeys(connection, settings, {table.shape.id: table for table in tables.values()})
+        self._allowance = allowance
+        by_id = {table.shape.id: table for table in tables.values()}
+        self._changed = ChangedKeys(connection, settings, by_id, allowance)
         self._counts = {table.topic: table.partitions for table in tables.values()}
         self._server = watermarks.server_uuid(connection)
         self._executed: Low | None = None
@@ -50,6 +54,7 @@ class LiveSides:
         self.facts: dict[tuple[str, int], PartitionFacts] = {}
 
     def low(self) -> Low:
+        self._allowance.go_on()
         executed = watermarks.executed(self._connection)
         self._executed = Low(executed, place_in_log(*watermarks.high_watermark(self._connection)))
         return self._executed
@@ -57,6 +62,7 @@ class LiveSides:
     def select(self, keys: Collection[TopicKey]) -> Mapping[TopicKey, bytes]:
         self._rows = {}
         for topic, table in self._tables.items():
+            self._allowance.go_on()
             own = [key for key in keys if key[0] == topic]
             for key, (row, home) in read_by_keys(self._connection, self._settings, table, own).items():
                 self._rows[key], self._homes[key] = row, home
@@ -69,6 +75,7 @@ class LiveSides:
         for key in keys:
             self.histories.setdefault(key, History())
         for records in read_parts(self._client, parts_between(self.ends, ends), forms):
+            self._allowance.go_on()
             note_records(records, self.histories, only=True)
             note_places(records, self.facts)
         self.ends = ends

@@ -27,6 +27,7 @@ from incsnap.snapshot.offset import TopicLayout
 from incsnap.tables import TableId
 from incsnap.tasks.blocks import Run, by_run
 from incsnap.tasks.slice_records import change_blocks
+from incsnap.verify.allowance import Allowance
 from incsnap.verify.proof import Events, Low, RowPlace, TopicKey
 from incsnap.verify.record_reading import read_keys
 from incsnap.verify.table_side import VerifiedTable
@@ -52,9 +53,13 @@ class ChangedKeys:
     """A reader of the binlog for the keys of `tables`."""
 
     def __init__(
-        self, connection: Connection[Any], settings: Settings, tables: Mapping[TableId, VerifiedTable]
+        self,
+        connection: Connection[Any],
+        settings: Settings,
+        tables: Mapping[TableId, VerifiedTable],
+        allowance: Allowance,
     ) -> None:
-        self._connection, self._tables = connection, tables
+        self._connection, self._tables, self._allowance = connection, tables, allowance
         # Marks name the event of each record, whatever the form of the values.
         self._settings = settings.model_copy(update={"frame": FrameSettings()})
         self._charsets: Charsets = tuple(sorted(charsets(connection).items()))
@@ -81,6 +86,7 @@ class ChangedKeys:
         ) as tail:
             deadline = time.monotonic() + _SILENCE_SECONDS
             while not start.reached(*high):
+                self._allowance.go_on()
                 step = tail.advance(start, _BATCH_BYTES, until=high, wait_seconds=1.0)
                 if step.end != start:
                     deadline = time.monotonic() + _SILENCE_SECONDS

@@ -24,6 +24,7 @@ from incsnap.mysql.session import connect, query
 from incsnap.planner.key_ranges import RangePart, ranges_of
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.formats import format_of
+from incsnap.verify.allowance import Allowance
 from incsnap.verify.both_sides import LiveSides, differing_columns
 from incsnap.verify.changed_keys import TableChanged
 from incsnap.verify.evidence import ConnectorOffsets, Evidence
@@ -48,12 +49,13 @@ _MOST_KEYS = 500_000
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The choice of what is compared, and how long the topics are waited for."""
+    """The choice of what is compared, how long the topics are waited for, and what the comparison may use."""
 
     tables: tuple[str, ...] = ()  #: names; empty: all captured tables
     sample: int = 1  #: one key in so many
     limits: Limits = field(default_factory=Limits)  #: how long keys are read again
     offsets: ConnectorOffsets | None = None  #: where a connector's offsets are; None: unknown
+    allowance: Allowance = field(default_factory=Allowance)  #: what the comparison may use
 
 
 class _RefusedError(Exception):
@@ -63,7 +65,8 @@ class _RefusedError(Exception):
 def verify_tables(spark: SparkSession, settings: Settings, choice: Choice) -> list[TableReport]:
     """Compare the captured tables with their topics, and return the answer for each.
 
-    Raise ConfigError if a named table is not captured or does not exist, and ServerUnreachable.
+    Raise ConfigError if a named table is not captured or does not exist, and ServerUnreachable. Raise
+    VerificationStopped if the allowance ends the comparison.
     """
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     with closing(connect(settings.mysql)) as connection:
@@ -141,7 +144,7 @@ def _compare(
 ) -> None:
     """Compare `tables`, by topic, and fill in their reports."""
     for attempt in range(1, _ATTEMPTS + 1):
-        with closing(WholeTables(spark, settings, list(tables.values()))) as whole:
+        with closing(WholeTables(spark, settings, list(tables.values()), choice.allowance)) as whole:
             course = _Course(settings, client, connection, tables, whole, choice)
             try:
                 course.run(reports)
@@ -175,7 +178,7 @@ class _Course:
         self._settings, self._client, self._connection = settings, client, connection
         self._tables, self._whole, self._choice = tables, whole, choice
         evidence = Evidence(client, settings.topic_prefix, choice.offsets)
-        self._sides = LiveSides(connection, settings, client, tables, evidence)
+        self._sides = LiveSides(connection, settings, client, tables, evidence, choice.allowance)
         self._counts: dict[str, TopicCounts] = {}
         self._rows: dict[str, int] = {}
         #: Topics whose oldest records are gone.
@@ -198,7 +201,7 @@ class _Course:
             )
         self._sides.histories = self._whole.histories(keys)
         self._sides.facts = self._whole.facts()
-        outcomes = settle(self._sides, keys, self._choice.limits)
+        outcomes = settle(self._sides, keys, self._choice.limits, sleep=self._choice.allowance.sleep)
         later = self._later_events(outcomes)
         for topic, report in reports.items():
             counts = self._counts[topic]

@@ -21,6 +21,8 @@ from incsnap.columns.arrow import RecordBatch
 from incsnap.config.settings import Settings
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.planner.key_ranges import RangePart
+from incsnap.tasks.chunk import aside
+from incsnap.verify.allowance import Allowance
 from incsnap.verify.changed_keys import place_in_log
 from incsnap.verify.proof import LastRecord, RowPlace, TopicKey
 from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE
@@ -32,6 +34,15 @@ _RECORDS = (
     "topic string, key binary, partition int, offset long, time long, state byte, row binary, is_snapshot boolean,"
     " file string, pos long, row_number long"
 )
+#: Settings of a session for large comparisons, where a job's are for many small batches.
+_SESSION = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
+}
 #: Most older rows of a key that are kept, to tell a stale row.
 _OLDER = 50
 
@@ -62,16 +73,29 @@ class TopicCounts:
 
 
 class WholeTables:
-    """The comparison of `tables` by a Spark session. Call `close` at the end."""
+    """The comparison of `tables` by a Spark session. Call `close` at the end.
 
-    def __init__(self, spark: SparkSession, settings: Settings, tables: Sequence[VerifiedTable]) -> None:
-        self._spark, self._settings, self._tables = spark, settings, {table.topic: table for table in tables}
+    With a limit of tasks, no job of Spark has two stages that run at the same time, and no stage has more tasks.
+    """
+
+    def __init__(
+        self, spark: SparkSession, settings: Settings, tables: Sequence[VerifiedTable], allowance: Allowance
+    ) -> None:
+        # A session of its own has settings of its own. It shares the task slots.
+        self._spark = spark.newSession()
+        for name, value in _SESSION.items():
+            self._spark.conf.set(name, value)
+        if allowance.tasks is not None:
+            self._spark.conf.set("spark.sql.shuffle.partitions", str(allowance.tasks))
+        self._settings, self._tables = settings, {table.topic: table for table in tables}
+        self._allowance = allowance
         self._rows: DataFrame | None = None
         self._records: DataFrame | None = None
+        self._last: DataFrame | None = None
 
     def close(self) -> None:
         """Free what the executors hold."""
-        for held in (self._rows, self._records):
+        for held in (self._rows, self._records, self._last):
             if held is not None:
                 held.unpersist()
 
@@ -83,13 +107,14 @@ class WholeTables:
         def read(numbers: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
             for number in _numbers(numbers):
                 topic, part = parts[number]
-                yield from read_range(Settings.from_json(settings), tables[topic], part)
+                yield from aside(read_range(Settings.from_json(settings), tables[topic], part))
 
         rows = self._tasks(len(parts)).mapInArrow(read, _TABLE)
         self._rows = rows.select("topic", "key", "table_partition", F.xxhash64("row").alias("table_hash")).persist(
             StorageLevel.DISK_ONLY
         )
-        return {row["topic"]: row["count"] for row in self._rows.groupBy("topic").count().collect()}
+        with self._allowance.spark_job():
+            return {row["topic"]: row["count"] for row in self._rows.groupBy("topic").count().collect()}
 
     def read_topics(self, client: ClientSettings, parts: Sequence[PartitionPart]) -> dict[str, TopicCounts]:
         """Read the parts of the topics, and return counts of each topic's records."""
@@ -98,7 +123,7 @@ class WholeTables:
 
         def read(numbers: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
             for number in _numbers(numbers):
-                yield from read_parts(client, [listed[number]], forms)
+                yield from aside(read_parts(client, [listed[number]], forms))
 
         records = self._tasks(len(parts)).mapInArrow(read, _RECORDS)
         self._records = records.persist(StorageLevel.DISK_ONLY)
@@ -116,8 +141,10 @@ class WholeTables:
             F.sum(F.col("twice").cast("int")).alias("twice"), F.sum(F.col("back").cast("int")).alias("back")
         )
         odd = self._records.where(F.col("state") == UNREADABLE).groupBy("topic").count()
-        unreadable = {row["topic"]: row["count"] for row in odd.collect()}
-        repeated = {row["topic"]: (row["twice"] or 0, row["back"] or 0) for row in history.collect()}
+        with self._allowance.spark_job():
+            unreadable = {row["topic"]: row["count"] for row in odd.collect()}
+        with self._allowance.spark_job():
+            repeated = {row["topic"]: (row["twice"] or 0, row["back"] or 0) for row in history.collect()}
         return {topic: TopicCounts(unreadable.get(topic, 0), *repeated.get(topic, (0, 0))) for topic in self._tables}
 
     def facts(self) -> dict[tuple[str, int], PartitionFacts]:
@@ -127,7 +154,8 @@ class WholeTables:
             "read", F.when(F.col("is_snapshot"), F.struct("file", "pos", "row_number"))
         )
         last = F.max_by("event", F.when(F.col("event").isNotNull(), F.col("offset"))).alias("event")
-        rows = placed.groupBy("topic", "partition").agg(last, F.max("read").alias("read")).collect()
+        with self._allowance.spark_job():
+            rows = placed.groupBy("topic", "partition").agg(last, F.max("read").alias("read")).collect()
         return {
             (row["topic"], row["partition"]): PartitionFacts(_place(row["event"]), _place(row["read"])) for row in rows
         }
@@ -138,6 +166,11 @@ class WholeTables:
         assert self._records is not None
         newest = F.struct("time", "offset", "state", F.xxhash64("row").alias("hash"))
         last = self._records.groupBy("topic", "key").agg(F.max(newest).alias("last"))
+        if self._allowance.tasks is not None:
+            # Otherwise the two sides of the join are shuffled at the same time.
+            self._last = last = last.persist(StorageLevel.DISK_ONLY)
+            with self._allowance.spark_job():
+                last.count()
         joined = self._rows.join(last, ["topic", "key"], "full_outer")
         state = F.col("last.state")
         bare = [topic for topic, table in self._tables.items() if not table.form.tombstones]
@@ -147,7 +180,8 @@ class WholeTables:
         differ = joined.where(F.col("key").isNotNull() & ~F.coalesce(is_same, F.lit(False))).select("topic", "key")
         if sample > 1:
             differ = differ.where(F.crc32("key") % sample == 0)
-        return _keys(differ.toArrow())
+        with self._allowance.spark_job():
+            return _keys(differ.toArrow())
 
     def histories(self, keys: Collection[TopicKey]) -> dict[TopicKey, History]:
         """Return the records of `keys`."""
@@ -161,7 +195,9 @@ class WholeTables:
         only_these = self._spark.createDataFrame(chosen)
         records = self._records.join(F.broadcast(only_these), ["topic", "key"], "left_semi").orderBy("time", "offset")
         histories: dict[TopicKey, History] = {}
-        for batch in records.toArrow().to_batches():
+        with self._allowance.spark_job():
+            of_keys = records.toArrow()
+        for batch in of_keys.to_batches():
             note_records(batch, histories)
         return histories
 
@@ -170,7 +206,7 @@ class WholeTables:
         return [key for key in keys if sample == 1 or zlib.crc32(key[1]) % sample == 0]
 
     def _tasks(self, count: int) -> DataFrame:
-        return self._spark.range(0, count, 1, max(1, count))
+        return self._spark.range(0, count, 1, max(1, min(count, self._allowance.tasks or count)))
 
 
 def note_records(records: RecordBatch, histories: dict[TopicKey, History], *, only: bool = False) -> None:

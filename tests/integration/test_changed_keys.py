@@ -14,6 +14,7 @@ from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.watermarks import executed, high_watermark
 from incsnap.tables import TableId
 from incsnap.tasks.formats import format_of
+from incsnap.verify.allowance import Allowance
 from incsnap.verify.changed_keys import ChangedKeys, TableChanged, place_in_log
 from incsnap.verify.proof import Events, Low, TopicKey
 from incsnap.verify.record_reading import RecordForm
@@ -45,7 +46,7 @@ class Log:
 
     def __init__(self, connection: Connection[Any], settings: Settings, table: VerifiedTable) -> None:
         self._connection = connection
-        self._changed = ChangedKeys(connection, settings, {table.shape.id: table})
+        self._changed = ChangedKeys(connection, settings, {table.shape.id: table}, Allowance())
 
     def events(self, low: Low, since: Low | None = None) -> Events:
         begin = low.end if since is None else since.end

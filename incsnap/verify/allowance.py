@@ -1,0 +1,40 @@
+"""The resources that a comparison may use: it ends when it is told to, and leaves a running job its task slots."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+
+class VerificationStopped(Exception):
+    """An error: the comparison was told to end, so there is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The limits of a comparison. The default has none, for a session of its own."""
+
+    stopping: threading.Event = field(default_factory=threading.Event)  #: set by another thread: end within a second
+    tasks: int | None = None  #: tasks of Spark that may run at the same time; None: as many as there are slots
+    #: Returns a block in which a job of Spark may run. Its beginning may wait.
+    turn: Callable[[], AbstractContextManager[object]] = nullcontext
+
+    def go_on(self) -> None:
+        """Raise VerificationStopped if the comparison shall end."""
+        if self.stopping.is_set():
+            raise VerificationStopped
+
+    @contextmanager
+    def spark_job(self) -> Iterator[None]:
+        """Run a job of Spark in the block. Raise VerificationStopped if the comparison shall end."""
+        self.go_on()
+        with self.turn():
+            self.go_on()
+            yield
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for `seconds`. Raise VerificationStopped if the comparison shall end."""
+        self.stopping.wait(seconds)
+        self.go_on()
