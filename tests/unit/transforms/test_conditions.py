@@ -148,7 +148,7 @@ def test_columns_of_a_row_are_those_that_the_value_shows() -> None:
     [
         ("'all'", "all"),
         ("null", None),
-        ("value.op in ['c'] ? 'new' : topic", Choice(OneOf(("op",), ("c",)), "new", None)),
+        ("value.op in ['c'] ? 'new' : topic", Choice(OneOf(("op",), ("c",), in_groovys_list=True), "new", None)),
         ("(value.op == 'd' ? topic : null)", Choice(OneOf(("op",), ("d",)), None, None)),
         ("value.after.status == 'new' ? 'news' : null", Choice(OneOf(("after", "status"), ("new",)), "news", None)),
         ("(value.op == 'd') ? 'gone' : (value.op == 'c' ? 'new' : 'other')",
