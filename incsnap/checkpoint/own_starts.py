@@ -47,8 +47,7 @@ def own_checkpoint(settings: Settings) -> OwnCheckpoint:
     plan = planned_end(files)
     if plan is not None and (newest is None or (plan.job_id == newest.job_id and plan.batch > newest.batch)):
         newest = plan
-    if is_local(location):
-        location = str(Path(location.removeprefix("file://")).absolute())
+    location = announced_location(settings)
     return OwnCheckpoint(
         location,
         _lock_identity(settings, location),
@@ -57,6 +56,12 @@ def own_checkpoint(settings: Settings) -> OwnCheckpoint:
         newest.batch if newest is not None else 0,
         newest.layout.buckets if newest is not None else 0,
     )
+
+
+def announced_location(settings: Settings) -> str:
+    """Return `checkpoint.location` as a start announces it: absolute if it is a path."""
+    location = settings.checkpoint_location.rstrip("/")
+    return str(Path(location.removeprefix("file://")).absolute()) if is_local(location) else location
 
 
 def keep_start(files: Files, start: str, before: Sequence[str]) -> None:

@@ -7,11 +7,23 @@ import json
 import logging
 import os
 import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from incsnap.cli.settings_file import settings_file
+
+if TYPE_CHECKING:
+    from incsnap.config.settings import Settings
+    from incsnap.verify.proof import TopicKey
+    from incsnap.verify.report import TableReport
+    from incsnap.verify.verification import Repair
 
 #: Properties of Spark for one large comparison, where a job's are for many small batches.
 _SPARK = {
@@ -36,6 +48,16 @@ def _is_no_late_call(record: logging.LogRecord) -> bool:
 @click.option(
     "--wait", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Wait for the topics to catch up."
 )
+@click.option("--repair", is_flag=True, help="Let a live job of incsnap send the keys that differ again. Asks first.")
+@click.option("--yes", is_flag=True, help="Repair without a question.")
+@click.option(
+    "--at-most",
+    type=click.IntRange(min=1),
+    default=1_000,
+    show_default=True,
+    metavar="N",
+    help="Repair nothing if more keys differ.",
+)
 def verify(
     file: str,
     worker: str | None,
@@ -46,11 +68,18 @@ def verify(
     strict: bool,
     allow_unverifiable: bool,
     wait: float,
+    repair: bool,
+    yes: bool,
+    at_most: int,
 ) -> None:
     """Compare the captured tables with their topics, while both change.
 
-    It writes nothing to MySQL or Kafka and takes no lock. The job may run or not. Exit codes: 0 equal, 1 differences, 2
-    no answer. Exit code 2 (ConfigError): an option has another form.
+    It takes no lock, and without --repair it writes nothing to MySQL or Kafka. The job may run or not. Exit codes: 0
+    equal, 1 differences, 2 no answer. Exit code 2 (ConfigError): an option has another form, or --repair cannot ask.
+
+    --repair sends the job a signal with the keys that were proved to differ, waits until the job has sent them, and
+    compares them again. The exit code is that of the second comparison. Nothing is sent unless the control topic shows
+    a live job of FILE.
     """
     from incsnap.spark.worker_python import leave_pandas_out
 
@@ -69,6 +98,8 @@ def verify(
     one_in = _SAMPLE.match(sample) if sample else None
     if sample and one_in is None:
         raise ConfigError(f"--sample {sample} is not of the form 1/N", "Write --sample 1/100 for one key in a hundred.")
+    if repair and not yes and not sys.stdin.isatty():
+        raise ConfigError("--repair asks before it sends, and there is no terminal", "Add --yes to send without it.")
     settings = read(file, worker).settings
     settings = settings.model_copy(update={"spark": {**_SPARK, **settings.spark}})
     choice = Choice(tables, int(one_in[1]) if one_in else 1, Limits(wait_seconds=wait), connector_offsets(file, worker))
@@ -76,7 +107,8 @@ def verify(
         with launched(settings) as launch:
             spark = launch.session()
             try:
-                reports = verify_tables(spark, settings, choice)
+                mends = _repair(settings, differences, wait, at_most, yes=yes) if repair else None
+                reports = verify_tables(spark, settings, choice, mends)
             finally:
                 # Objects of the JVM that are freed later call a JVM that has ended. Py4J logs that as an error.
                 gc.collect()
@@ -85,7 +117,7 @@ def verify(
     except IncsnapError as error:
         output.problem(error.message, error.hint)
         raise click.exceptions.Exit(NO_ANSWER) from None
-    if differences:
+    if differences and not repair:
         write_differences(reports, Path(differences))
     code = exit_code(reports, strict=strict, allow_unverifiable=allow_unverifiable)
     for report in reports:
@@ -93,6 +125,38 @@ def verify(
             click.echo(json.dumps(report.to_json()))
         else:
             click.echo("\n".join(report.lines()))
-    if not as_json and (line := next_command(reports, file, code, differences)):
+    if not as_json and (line := next_command(reports, file, code)):
         click.echo(line)
     raise click.exceptions.Exit(code)
+
+
+def _repair(settings: Settings, folder: str | None, wait: float, at_most: int, *, yes: bool) -> Repair:
+    """Return the function that repairs what reports name."""
+    from incsnap.cli import output
+    from incsnap.errors import IncsnapError
+    from incsnap.kafka.announcement_log import AnnouncementLog
+    from incsnap.kafka.client_settings import ClientSettings
+    from incsnap.verify.repair import repair
+    from incsnap.verify.report import write_differences
+    from incsnap.verify.signal_way import SignalWay
+
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+
+    def agrees(text: str) -> bool:
+        click.echo(text, err=True)
+        return yes or click.confirm("Send?", err=True)
+
+    def mended(reports: Sequence[TableReport], server: str) -> Sequence[TopicKey]:
+        if folder:
+            write_differences(reports, Path(folder))
+        with closing(AnnouncementLog(client, settings.topic_prefix)) as log:
+            try:
+                way = partial(SignalWay, settings, server, wait, log)
+                return repair(reports, way, agrees, at_most)
+            except IncsnapError as error:
+                written = folder or tempfile.mkdtemp(prefix="incsnap-differences-")
+                write_differences(reports, Path(written))
+                output.problem(f"{error.message}. Nothing was sent. The keys are in {written}", error.hint)
+                return ()
+
+    return mended

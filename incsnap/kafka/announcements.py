@@ -49,6 +49,11 @@ class StartFacts:
     replaces: bool = False  #: whether the job took the prefix from another job by `--replace-job`
     #: What the job has delivered completely: `{"batch": number, "offset": ..., "tables": [...]}`; None if unknown.
     place: Mapping[str, Any] | None = None
+    release: str = ""  #: release of incsnap that the start runs; "" for one that did not announce it yet
+    #: The signals that the start obeys: `{"fields": [...], "channels": {"kafka": ...}}`; None for such a release
+    signals: Mapping[str, Any] | None = None
+    #: The snapshots at the end of the newest batch (`delivered_place.snapshots_at`); None while the start has no job
+    snapshots: Mapping[str, Any] | None = None
 
     def __str__(self) -> str:
         began = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(self.started_ms / 1000))
@@ -95,8 +100,10 @@ class Announcement:
         return replace(self.with_job(job), buckets=max(buckets, self.buckets), pending=False)
 
     def record(self) -> tuple[bytes, bytes]:
-        """Return the record's key and value."""
-        return _KEY + self.facts.start.encode(), json.dumps(asdict(self), separators=(",", ":")).encode()
+        """Return the record's key and value. Signals and snapshots of earlier jobs are left out."""
+        earlier = tuple(replace(each, signals=None, snapshots=None) for each in self.earlier)
+        content = asdict(replace(self, earlier=earlier))
+        return _KEY + self.facts.start.encode(), json.dumps(content, separators=(",", ":")).encode()
 
 
 def announcement(key: bytes | None, value: bytes | None) -> Announcement | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -66,6 +67,17 @@ def channel_for(settings: Settings, channel: str | None = None) -> str:
         )
     # With `read.only` nothing is written to the server, so the signal table is not an option.
     return next((other for other in enabled if not (settings.read_only and other == "source")), enabled[0])
+
+
+def channel_places(settings: Settings) -> dict[str, str]:
+    """Return the enabled channels, each with its place: a table, a topic and its brokers, or an absolute path."""
+    signals = settings.signals
+    places = {
+        "source": str(signals.data_collection or ""),
+        "kafka": f"{signals.kafka_topic} at {signals.kafka_bootstrap_servers}",
+        "file": str(Path(signals.file).absolute()),
+    }
+    return {name: places[name] for name in signals.channels if places[name]}
 
 
 def _by_row(settings: Settings, name: str, kind: str, data: Data) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from incsnap.errors import OffsetError
-from incsnap.snapshot.context import SnapshotContext
+from incsnap.snapshot.context import SnapshotContext, id_of
 from incsnap.snapshot.offset import Offset, TopicLayout
 
 #: Most bytes of a place in a control record. A longer place (a batch of thousands of tables) is left out; the next beat
@@ -20,6 +20,8 @@ from incsnap.snapshot.offset import Offset, TopicLayout
 _MOST = 65_536
 #: Most tables with an unfinished snapshot that are named.
 _TABLES = 20
+#: Beginning of the ids of signals by which `incsnap verify --repair` asks for keys.
+REPAIR_ID = "incsnap-repair-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,22 @@ def complete_place(end: Offset, choices: str) -> dict[str, Any]:
     tables = list(dict.fromkeys(map(str, end.snapshot.unfinished()[:_TABLES])))
     place = {"to": _without_snapshot(end), "choices": choices}
     return {**place, "tables": tables} if tables else place
+
+
+def snapshots_at(snapshot: SnapshotContext) -> dict[str, Any]:
+    """Return what others may know about snapshots at the end of a batch, as a dict of JSON primitives.
+
+    `paused`: id of the signal that asked for a pause; "" without a pause. `repairs`: the last signals of repairs, each
+    with `open` or `done`.
+    """
+    requests = (*(scan.request for scan in snapshot.scans), *snapshot.queue)
+    unfinished = {id_of(request.signal) for request in requests}
+    repairs = {
+        name: "open" if name in unfinished else "done"
+        for name in dict.fromkeys((*snapshot.recent, *sorted(unfinished)))
+        if name.startswith(REPAIR_ID)
+    }
+    return {"paused": (snapshot.paused_by or "unknown") if snapshot.paused else "", "repairs": repairs}
 
 
 def delivered_place(content: Mapping[str, Any]) -> DeliveredPlace:

@@ -81,7 +81,7 @@ def begin(spark: SparkSession, settings: Settings, run: Run) -> StreamingQuery:
     first = _beginning(settings, root, new_buckets, prefix.own)
     # The number of buckets never changes in a job: a key's window rows and its events must meet in one sink task.
     buckets = first.layout.buckets
-    prefix.begin(first.job_id, buckets)
+    prefix.begin(first.job_id, buckets, first.snapshot)
     level = logging.getLogger("incsnap").getEffectiveLevel()
     # This includes local-cluster[...], whose executors are processes of this machine.
     one_machine = str(spark.sparkContext.master).startswith("local")

@@ -35,18 +35,24 @@ from incsnap.kafka.refusals import ClientError, SinkRefused
 from incsnap.kafka.topics import admin_client, ensure_control_topic, partition_counts
 from incsnap.kafka.unannounced import UnannouncedWriters
 from incsnap.monitoring.outages import KAFKA, Outages
+from incsnap.monitoring.signal_sender import channel_places
 from incsnap.planner.choices import choices_digest
 from incsnap.planner.kafka_state import ask
 from incsnap.planner.kafka_steps import KafkaSteps
 from incsnap.planner.start_steps import own_the_prefix
-from incsnap.snapshot.delivered_place import complete_place
+from incsnap.snapshot.context import SnapshotContext
+from incsnap.snapshot.delivered_place import complete_place, snapshots_at
 from incsnap.snapshot.offset import Offset
 from incsnap.spark.prefix_taken import end_query
+from incsnap.version import __version__
+from signals import chosen
 
 log = logging.getLogger(__name__)
 
 #: Most seconds for one look at the log, or one beat.
 _LOOK_SECONDS = 10.0
+#: The snapshots of a job that has none.
+_NO_SNAPSHOT = SnapshotContext()
 #: Most seconds for the last beat: a broker that is away must not delay the end.
 _LAST_SECONDS = 3.0
 
@@ -105,8 +111,8 @@ class PrefixStart:
             self._thread = threading.Thread(target=self._beat, name="incsnap-start", daemon=True)
             self._thread.start()
 
-    def begin(self, job: str, buckets: int) -> None:
-        """Announce the job and its number of buckets, before its query starts.
+    def begin(self, job: str, buckets: int, snapshot: SnapshotContext = _NO_SNAPSHOT) -> None:
+        """Announce the job, its number of buckets and its snapshots, before its query starts.
 
         Raise SinkError if Kafka does not answer.
         """
@@ -114,6 +120,8 @@ class PrefixStart:
             before = self._announcement
             assert before is not None
             now = before.begun(job, buckets)
+            # The batch that ends with `snapshot` may only be planned, so no repair is done yet.
+            now = replace(now, facts=replace(now.facts, snapshots={**snapshots_at(snapshot), "repairs": {}}))
             if now != before:
                 self._announce(now)
             if self._others is None or self._others.job != job:
@@ -185,6 +193,8 @@ class PrefixStart:
             pid=os.getpid(),
             started_ms=now_ms,
             beat_ms=now_ms,
+            release=__version__,
+            signals={"fields": list(chosen.FIELDS), "channels": channel_places(settings)},
         )
         with self._lock:
             steps = KafkaSteps(settings, own, self._log, self._announce, lambda: self.own)
@@ -246,10 +256,9 @@ class PrefixStart:
         known = what.facts.place
         if offset is None or offset.batch < 1 or offset.job_id != what.facts.job:
             return what
-        if known is not None and known.get("batch") == offset.batch:
-            return what
-        place = {"batch": offset.batch, **complete_place(offset, self._choices)}
-        return replace(what, facts=replace(what.facts, place=place))
+        if known is None or known.get("batch") != offset.batch:
+            known = {"batch": offset.batch, **complete_place(offset, self._choices)}
+        return replace(what, facts=replace(what.facts, place=known, snapshots=snapshots_at(offset.snapshot)))
 
     def _done(self) -> Offset | None:
         """Return the end of the newest batch that Spark has finished; None if unknown."""

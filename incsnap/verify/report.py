@@ -41,6 +41,9 @@ class TableReport:
     differences: list[Difference] = field(default_factory=list)  #: keys that are not proved to be equal
     sent_twice: int = 0  #: records that repeat an earlier one of their key
     back_in_time: int = 0  #: records that are older than an earlier one of their key
+    unrepairable: str = ""  #: why a job cannot read rows again by their keys; "" if it can
+    undeletable: str = ""  #: why a job cannot send deletions of keys; "" if it can
+    repaired: int | None = None  #: keys that a job has sent again and that are equal now; None: nothing was sent
 
     @property
     def counts(self) -> dict[str, int]:
@@ -64,6 +67,8 @@ class TableReport:
     def to_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         shown: dict[str, Any] = {"table": self.table, "gtid_set": self.gtid_set, "equal": self.is_equal, **self.counts}
+        if self.repaired is not None:
+            shown["repaired"] = self.repaired
         return {**shown, "refused": self.refused} if self.refused else shown
 
     def lines(self) -> list[str]:
@@ -75,6 +80,8 @@ class TableReport:
         else:
             counted = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items() if count)
             lines = [f"{self.table}: {counted}, of {self.rows:,} rows."]
+        if self.repaired is not None:
+            lines.append(f"  {self.repaired:,} keys were sent again, and are as the table has them.")
         shown = [f"{self.counts[kind]:,} {kind}" for kind in OF_HISTORY if self.counts[kind]]
         if shown and self.is_equal:
             lines.append(f"  In the topic: {', '.join(shown)}. The last record of each key is right.")
@@ -100,21 +107,12 @@ def exit_code(reports: Sequence[TableReport], *, strict: bool, allow_unverifiabl
     return EQUAL
 
 
-def next_command(reports: Sequence[TableReport], file: str, code: int, folder: str | None = None) -> str:
-    """Return the lines that say what to type next; "" if nothing is left to do.
-
-    `folder` is the folder of `write_differences`, None if there is none.
-    """
+def next_command(reports: Sequence[TableReport], file: str, code: int) -> str:
+    """Return the line that says what to type next; "" if nothing is left to do."""
     differing = [each.table for each in reports if each.differs]
-    if differing and folder is None:
-        tables = " ".join(f"--table {table}" for table in differing)
-        return f"Next: incsnap verify {file} {tables} --differences FOLDER   (writes the keys, for a repair)"
     if differing:
-        lines = ["Next, if a job of incsnap runs (Debezium would read the whole table):"]
-        for table in differing:
-            keys = f"--keys-file {keys_file(folder or '', table)} --absent delete"
-            lines.append(f"  incsnap signal {file} execute-snapshot --table {table} {keys}")
-        return "\n".join(lines)
+        tables = " ".join(f"--table {table}" for table in differing)
+        return f"Next: incsnap verify {file} {tables} --repair   (asks first, and needs a live job of incsnap)"
     if code == NO_ANSWER:
         tables = " ".join(f"--table {each.table}" for each in reports if each.counts[UNVERIFIABLE])
         return f"Next: incsnap verify {file} {tables}".rstrip() + "   (once the topics have caught up)"

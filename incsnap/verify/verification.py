@@ -4,7 +4,7 @@ wrong."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,14 +15,13 @@ from pyspark.sql import SparkSession
 
 from incsnap.config.settings import Settings
 from incsnap.config.topics import tables_by_topic, topics_of
+from incsnap.envelope.listed_keys import refusal_of_deletions, refusal_of_keys
 from incsnap.errors import ConfigError, IncsnapError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts, topic_config
 from incsnap.mysql import catalog, watermarks
-from incsnap.mysql.column_defaults import defaults_of
 from incsnap.mysql.session import connect, query
 from incsnap.planner.key_ranges import RangePart, ranges_of
-from incsnap.tables import TableId, TableShape
 from incsnap.tasks.formats import format_of
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.both_sides import LiveSides, differing_columns
@@ -30,11 +29,12 @@ from incsnap.verify.changed_keys import TableChanged
 from incsnap.verify.evidence import ConnectorOffsets, Evidence
 from incsnap.verify.kinds import MISSING, STALE, UNVERIFIABLE, WRONG, kind_of
 from incsnap.verify.proof import Events, TopicKey, Verdict, observe
-from incsnap.verify.record_reading import RecordForm, for_table
+from incsnap.verify.record_reading import for_table
 from incsnap.verify.report import Difference, TableReport
 from incsnap.verify.rounds import Limits, Outcome, settle
 from incsnap.verify.table_side import VerifiedTable
 from incsnap.verify.topic_side import parts_between, topic_ends
+from incsnap.verify.verified_tables import TableRefused, shapes_to_compare, verified_table, without_defaults
 from incsnap.verify.whole_tables import TopicCounts, WholeTables
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,7 @@ _RANGE_ROWS = 200_000
 _ATTEMPTS = 3
 #: Most keys that are read again one by one.
 _MOST_KEYS = 500_000
+_CHANGED = "A statement changed the table while it was compared."
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,19 @@ class Choice:
     allowance: Allowance = field(default_factory=Allowance)  #: what the comparison may use
 
 
-class _RefusedError(Exception):
-    """An error: a table cannot be compared."""
+#: Lets somebody repair what reports name, and returns the keys that are to be compared again. The text is the uuid of
+#: the server that was compared.
+Repair = Callable[[Sequence[TableReport], str], Collection[TopicKey]]
 
 
-def verify_tables(spark: SparkSession, settings: Settings, choice: Choice) -> list[TableReport]:
+def verify_tables(
+    spark: SparkSession, settings: Settings, choice: Choice, repair: Repair | None = None
+) -> list[TableReport]:
     """Compare the captured tables with their topics, and return the answer for each.
 
-    Raise ConfigError if a named table is not captured or does not exist, and ServerUnreachable. Raise
-    VerificationStopped if the allowance ends the comparison.
+    With `repair` the answer is that after the repair: keys that it returns are compared again. Raise ConfigError if a
+    named table is not captured or does not exist, and ServerUnreachable. Raise VerificationStopped if the allowance
+    ends the comparison.
     """
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     with closing(connect(settings.mysql)) as connection:
@@ -77,60 +82,27 @@ def verify_tables(spark: SparkSession, settings: Settings, choice: Choice) -> li
         reports, tables = [], dict[str, VerifiedTable]()
         owners = tables_by_topic(settings, captured)
         counts = partition_counts(admin_client(client), owners)
-        for table, shape in _shapes(connection, settings, captured).items():
+        for table, shape in shapes_to_compare(connection, settings, captured).items():
             if choice.tables and str(table) not in choice.tables:
                 continue
             report = TableReport(str(table), "")
             reports.append(report)
             try:
-                verified = _verified(connection, settings, shape, owners, counts)
-            except (_RefusedError, IncsnapError) as error:
+                verified = verified_table(connection, settings, shape, owners, counts)
+            except (TableRefused, IncsnapError) as error:
                 report.refused = str(error)
                 continue
             report.topic, report.gtid_set = topics_of(settings, shape.id)[0], str(watermarks.executed(connection))
+            format_ = format_of(for_table(settings), shape)
+            report.unrepairable, report.undeletable = refusal_of_keys(format_), refusal_of_deletions(format_)
             if verified is not None:
                 tables[verified.topic] = verified
         by_topic = {report.topic: report for report in reports if report.topic in tables}
         if tables:
-            _compare(spark, for_table(settings), client, connection, tables, by_topic, choice)
+            course = _compare(spark, for_table(settings), client, connection, tables, by_topic, choice)
+            if course is not None and repair is not None:
+                course.compare_again(by_topic, repair(reports, watermarks.server_uuid(connection)))
     return reports
-
-
-def _shapes(connection: Connection[Any], settings: Settings, captured: Sequence[TableId]) -> dict[TableId, TableShape]:
-    shapes = catalog.shapes_of(connection, captured)
-    if for_table(settings).asks_for_columns:
-        defaults = defaults_of(connection, list(shapes), definitions=settings.columns.needs_definitions)
-        shapes = {table: shape.with_defaults(defaults[table]) for table, shape in shapes.items()}
-    return shapes
-
-
-def _verified(
-    connection: Connection[Any],
-    settings: Settings,
-    shape: TableShape,
-    owners: Mapping[str, Sequence[TableId]],
-    counts: Mapping[str, int],
-) -> VerifiedTable | None:
-    """Return how a table is compared; None for a table without rows whose topic does not exist.
-
-    Raise _RefusedError if the table cannot be compared, and errors of its format.
-    """
-    format_ = format_of(for_table(settings), shape)
-    form = RecordForm.of(format_, settings.formats)
-    if not format_.view.key or not format_.view.identity:
-        raise _RefusedError("It has no primary key, so its records have no keys.")
-    if not format_.view.key_is_identity:
-        raise _RefusedError("message.key.columns gives its records other keys than its primary key.")
-    if settings.skipped_operations - {"t"}:
-        raise _RefusedError("skipped.operations leaves changes out of its topic.")
-    others = [table for table in owners.get(format_.topic, ()) if table != shape.id]
-    if others:
-        raise _RefusedError(f"{others[0]} goes to the same topic, and keys do not tell the table.")
-    if format_.topic not in counts:
-        if not query(connection, f"SELECT 1 FROM {shape.id.sql} LIMIT 1"):
-            return None
-        raise _RefusedError(f"Topic {format_.topic} does not exist.")
-    return VerifiedTable(shape, format_.topic, counts[format_.topic], form)
 
 
 def _compare(
@@ -141,26 +113,22 @@ def _compare(
     tables: Mapping[str, VerifiedTable],
     reports: Mapping[str, TableReport],
     choice: Choice,
-) -> None:
-    """Compare `tables`, by topic, and fill in their reports."""
+) -> _Course | None:
+    """Compare `tables`, by topic, and fill in their reports. Return the course; None if no attempt succeeded."""
     for attempt in range(1, _ATTEMPTS + 1):
         with closing(WholeTables(spark, settings, list(tables.values()), choice.allowance)) as whole:
             course = _Course(settings, client, connection, tables, whole, choice)
             try:
                 course.run(reports)
-                return
+                return course
             except TableChanged as error:
                 log.warning("Attempt %d of %d: %s", attempt, _ATTEMPTS, error.message)
                 again = catalog.shapes_of(connection, [table.shape.id for table in tables.values()])
-                if any(again.get(table.shape.id) != _without_defaults(table.shape) for table in tables.values()):
+                if any(again.get(table.shape.id) != without_defaults(table.shape) for table in tables.values()):
                     break
     for report in reports.values():
-        report.refused = "A statement changed the table while it was compared."
-
-
-def _without_defaults(shape: TableShape) -> TableShape:
-    """Return the shape as the catalogue gives it, without defaults."""
-    return TableShape(shape.id, shape.columns, shape.key)
+        report.refused = _CHANGED
+    return None
 
 
 class _Course:
@@ -212,6 +180,24 @@ class _Course:
                 continue
             own = {key: outcome for key, outcome in outcomes.items() if key[0] == topic}
             report.differences = [each for key, outcome in own.items() if (each := self._named(key, outcome, later))]
+
+    def compare_again(self, reports: Mapping[str, TableReport], keys: Collection[TopicKey]) -> None:
+        """Compare keys that were sent again, and bring the reports up to date."""
+        if not keys:
+            return
+        try:
+            outcomes = settle(self._sides, keys, self._choice.limits, sleep=self._choice.allowance.sleep)
+            later = self._later_events(outcomes)
+        except TableChanged:
+            for topic in {topic for topic, _ in keys}:
+                reports[topic].refused = _CHANGED
+            return
+        for topic, report in reports.items():
+            own = {key[1]: outcome for key, outcome in outcomes.items() if key[0] == topic}
+            if own:
+                others = [each for each in report.differences if each.key not in own]
+                left = [each for key, outcome in own.items() if (each := self._named((topic, key), outcome, later))]
+                report.differences, report.repaired = [*left, *others], len(own) - len(left)
 
     # -- the sides of whole tables, for `observe`
 

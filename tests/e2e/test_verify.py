@@ -14,19 +14,16 @@ from random import Random
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from incsnap.cli.main import commands
 from incsnap.mysql.watermarks import high_watermark
 from incsnap.tables import TableId
 from lab.captured_database import CapturedDatabase
 from lab.running_job import write_properties
 from lab.table_designs import ORDER_LINES, ORDERS
 from tests.support.faulty_topic import copy_topic, send
-from tests.support.kafka import Read, read_all
+from tests.support.kafka import Read
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
 
@@ -247,41 +244,3 @@ def _changes(random: Random, table: TableId, number: int, count: int) -> Sequenc
         return [change]
     name = f"'verify-{number}-{count}'"
     return [f"XA START {name}", change, f"XA END {name}", f"XA PREPARE {name}", f"XA COMMIT {name}"]
-
-
-def test_keys_that_differ_are_repaired_by_a_signal_and_nothing_else_is_sent(play: CapturedDatabase) -> None:
-    orders = play.create(ORDERS, 1_000)
-    topic, folder = play.topic(orders), play.folder / "differences"
-    settings = {"snapshot.mode": "initial", "topic.creation.default.partitions": "1"}
-    with play.job(settings) as job, play.notices() as notices:
-        job.wait_until_streaming()
-        play.drain(job)
-        values = {json.loads(each.key or b"")["id"]: each.value for each in read_all(play.kafka, topic)}
-        spoilt = Producer({"bootstrap.servers": play.kafka})
-        wrong = (values[10] or b"").replace(b'"status":"', b'"status":"un')
-        for key, value in ((10, wrong), (20, None), (20_001, (values[30] or b"").replace(b'"id":30,', b'"id":20001,'))):
-            spoilt.produce(topic, key=json.dumps({"id": key}, separators=(",", ":")), value=value)
-        spoilt.flush(30)
-        with play.connect() as connection, connection.cursor() as cursor:
-            # Behind the strange records, so that the topic has come as far as the table.
-            cursor.execute(f"UPDATE {orders.sql} SET qty = 7 WHERE id = 40")
-        play.drain(job)
-        code, answers = verify(play, "--differences", str(folder), "--table", str(orders), settings=settings)
-        assert code == 1
-        assert (answers["orders"]["missing"], answers["orders"]["extra"]) == (1, 1)
-        assert answers["orders"]["wrong"] + answers["orders"]["stale"] == 1
-
-        before = len(read_all(play.kafka, topic))
-        keys = ["--keys-file", str(folder / f"{orders}.keys.jsonl"), "--absent", "delete", "--id", "repair"]
-        command = ["signal", str(play.folder / "verify.properties"), "execute-snapshot", "--table", str(orders), *keys]
-        assert CliRunner().invoke(commands, command).exit_code == 0
-        job.wait_until("the repair", lambda: notices.poll() is not None and notices.completed("repair"))
-        sent = read_all(play.kafka, topic)[before:]
-        assert sorted((json.loads(each.key or b"")["id"], each.value is None) for each in sent) == [
-            (10, False),
-            (20, False),
-            (20_001, False),
-            (20_001, True),
-        ]
-        code, answers = verify(play, "--table", str(orders), settings=settings)
-        assert (code, answers["orders"]["equal"]) == (0, True)

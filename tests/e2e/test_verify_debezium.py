@@ -54,7 +54,9 @@ def connector(play: CapturedDatabase) -> Path:
     )
 
 
-def test_topics_of_debezium_are_compared_and_its_repetitions_named(play: CapturedDatabase) -> None:
+def test_topics_of_debezium_are_compared_and_its_repetitions_named(
+    play: CapturedDatabase, capsys: pytest.CaptureFixture[str]
+) -> None:
     orders, lines = play.create(ORDERS, 2_000), play.create(ORDER_LINES, 300)
     kinds = TableId(play.database, "kinds")
     file, offsets, log = connector(play), play.folder / "offsets", play.folder / "connect.log"
@@ -99,8 +101,14 @@ def test_topics_of_debezium_are_compared_and_its_repetitions_named(play: Capture
             last = [read for read in read_all(play.kafka, topic, range(3)) if read.key == b'{"id":100}'][-1]
             wrong = (last.value or b"").replace(b'"qty":8', b'"qty":9')
             send(play.kafka, topic, [Read(last.partition, 0, last.key, wrong)])
-            code, answers = run_verify(file, "--worker", str(worker_file), "--table", str(orders))
+            repair = ("--repair", "--yes", "--differences", str(play.folder / "differences"))
+            code, answers = run_verify(file, "--worker", str(worker_file), "--table", str(orders), *repair)
             assert (code, answers["orders"]["wrong"]) == (1, 1)
+            # Debezium would read the whole table.
+            assert "No job of incsnap has announced itself" in capsys.readouterr().out
+            assert (play.folder / "differences" / f"{orders}.keys.jsonl").read_text() == '{"id":100}\n'
+            cursor.execute(f"SELECT COUNT(*) FROM {play.signals.sql}")
+            assert cursor.fetchone() == (0,)
 
 
 def sent(play: CapturedDatabase, cursor: object, number: int) -> None:

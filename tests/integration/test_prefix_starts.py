@@ -11,11 +11,18 @@ import pytest
 from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.lock import checkpoint_lock
 from incsnap.config.settings import Settings
+from incsnap.kafka.announcement_log import AnnouncementLog
 from incsnap.kafka.announcements import PrefixTaken
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.transaction import PRODUCERS, BucketWriter
 from incsnap.monitoring.outages import Outages
+from incsnap.monitoring.signal_sender import channel_places
+from incsnap.snapshot.commands import DataCollection
+from incsnap.snapshot.context import Request, SnapshotContext
+from incsnap.snapshot.delivered_place import snapshots_at
 from incsnap.spark.prefix_start import PrefixStart
+from incsnap.tables import TableId
+from incsnap.version import __version__
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
 from tests.support.waiting import wait_until
@@ -99,3 +106,25 @@ def test_own_batches_end_no_job(begin: Begin, kafka_address: str, topic_prefix: 
     assert start._others is not None
     assert start._others.seen() == ""
     start.refuse_if_taken()
+
+
+def test_an_announcement_tells_the_release_the_channels_and_the_snapshots(
+    begin: Begin, kafka_address: str, topic_prefix: str
+) -> None:
+    start = begin("first", "job-a", 2)
+    with closing(AnnouncementLog(ClientSettings(kafka_address), topic_prefix)) as log:
+        owner = log.owner(10.0)
+        assert owner is not None
+        assert owner.facts.release == __version__
+        assert owner.facts.signals is not None
+        assert "incsnap-keys" in owner.facts.signals["fields"]
+        assert owner.facts.signals["channels"] == channel_places(settings_in(kafka_address, topic_prefix, Path("x")))
+        assert owner.facts.snapshots == {"paused": "", "repairs": {}}
+        waiting = Request("incsnap-repair-1", DataCollection(TableId("shop", "orders")))
+        paused = SnapshotContext(queue=(waiting,), paused=True, paused_by="night", recent=("incsnap-repair-0", "other"))
+        start.begin("job-a", 2, paused)
+        owner = log.owner(10.0)
+        assert owner is not None
+        # Nothing is called done that is only planned.
+        assert owner.facts.snapshots == {"paused": "night", "repairs": {}}
+    assert snapshots_at(paused)["repairs"] == {"incsnap-repair-0": "done", "incsnap-repair-1": "open"}

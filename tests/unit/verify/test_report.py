@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,13 +57,16 @@ def test_the_summary_ends_with_the_next_command() -> None:
     assert EQUAL.lines() == ["d.equal: equal. 3 rows are in p.d.equal as the table has them."]
     assert WRONG_ROW.lines() == ["d.t: 1 wrong, of 3 rows.", '  wrong in qty: {"id":1}']
     assert next_command([EQUAL, WRONG_ROW], "a.properties", 1).startswith(
-        "Next: incsnap verify a.properties --table d.t --differences FOLDER "
+        "Next: incsnap verify a.properties --table d.t --repair "
     )
-    assert next_command([EQUAL, WRONG_ROW], "a.properties", 1, "/found").splitlines()[1:] == [
-        "  incsnap signal a.properties execute-snapshot --table d.t --keys-file /found/d.t.keys.jsonl --absent delete"
-    ]
     assert next_command([EQUAL], "a.properties", 0) == ""
     assert "incsnap verify a.properties --table d.u" in next_command([EQUAL, UNPROVED], "a.properties", 2)
+
+
+def test_an_answer_after_a_repair_says_how_many_keys_are_right_now() -> None:
+    repaired = replace(EQUAL, repaired=2)
+    assert repaired.to_json()["repaired"] == 2
+    assert repaired.lines()[1] == "  2 keys were sent again, and are as the table has them."
 
 
 def test_each_key_stands_in_the_folder(tmp_path: Path) -> None:

@@ -1,0 +1,125 @@
+"""The repair of keys that differ: a job reads them again, and sends deletions of those that the table does not have.
+
+Only keys with a proved difference are repaired. Nothing can repair a topic's history, and nothing is known about
+unverifiable keys.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from incsnap.errors import IncsnapError
+from incsnap.verify.kinds import DIFFERENCES, EXTRA, NO_TOMBSTONE
+from incsnap.verify.proof import TopicKey
+from incsnap.verify.report import TableReport
+
+log = logging.getLogger(__name__)
+
+#: Kinds of keys that the table does not have.
+ABSENT = (EXTRA, NO_TOMBSTONE)
+#: Tables that a job is asked for at a time. It remembers its last 32 signals.
+_TOGETHER = 16
+
+
+class RepairRefused(IncsnapError):
+    """An error: the keys are not sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRepair:
+    """The keys of one table that are sent again."""
+
+    table: str  #: name, as db.table
+    topic: str  #: topic of its records
+    keys: tuple[bytes, ...]  #: the records' keys, without schemas
+    kinds: Mapping[str, int]  #: number of keys of each kind
+    deletes: bool  #: whether keys that the table does not have become deletions
+    #: number of keys that are left out, and why; (0, "") for none
+    left_out: tuple[int, str] = (0, "")
+
+    def lines(self) -> list[str]:
+        """Return what is sent, for a person."""
+        absent = sum(self.kinds.get(kind, 0) for kind in ABSENT)
+        rows = len(self.keys) - absent
+        parts = [f"{rows:,} keys as rows"] if rows else []
+        parts += [f"{absent:,} keys as deletions with tombstones"] if absent else []
+        counted = ", ".join(f"{count:,} {kind}" for kind, count in self.kinds.items() if count)
+        lines = [f"  {self.table}: {' and '.join(parts)} ({counted})"] if parts else []
+        count, why = self.left_out
+        return [*lines, f"  {self.table}: {count:,} keys cannot be repaired: {why}"] if count else lines
+
+
+class Way(Protocol):
+    """A way to a job that sends keys again."""
+
+    def ask(self, repair: TableRepair) -> None:
+        """Ask the job to send the keys of a table again. Raise IncsnapError if the job cannot be asked."""
+
+    def finish(self) -> None:
+        """Wait until the job has sent what it was asked for, or until nothing more is to be expected."""
+
+
+def repair_of(report: TableReport) -> TableRepair | None:
+    """Return the repair of a table; None if nothing was proved to differ."""
+    if report.refused:
+        return None
+    proved = [each for each in report.differences if each.kind in DIFFERENCES]
+    chosen = [] if report.unrepairable else proved
+    why = report.unrepairable
+    if report.undeletable and not why:
+        chosen = [each for each in proved if each.kind not in ABSENT]
+        why = report.undeletable
+    if not proved:
+        return None
+    counts = Counter(each.kind for each in chosen)
+    kinds = {kind: counts[kind] for kind in DIFFERENCES if counts[kind]}
+    left_out = len(proved) - len(chosen)
+    keys = tuple(each.key for each in chosen)
+    return TableRepair(
+        report.table, report.topic, keys, kinds, not report.undeletable, (left_out, why) if left_out else (0, "")
+    )
+
+
+def repair(
+    reports: Sequence[TableReport], way: Callable[[], Way], agrees: Callable[[str], bool], at_most: int
+) -> list[TopicKey]:
+    """Let a job send the keys that differ again, and return the keys that the job was asked for.
+
+    `way` proves that a job obeys, and returns the way to it. It is asked before and after the question. `agrees`: asks
+    whether to do what the text says. Raise RepairRefused if more than `at_most` keys differ, if nothing can be
+    repaired, or if the answer is no. Raise the errors of `way`.
+    """
+    repairs = [each for report in reports if (each := repair_of(report)) is not None]
+    count = sum(len(each.keys) + each.left_out[0] for each in repairs)
+    if not repairs:
+        return []
+    if count > at_most:
+        raise RepairRefused(
+            f"{count:,} keys differ, more than --at-most {at_most:,}. That looks like a wrong configuration",
+            f"Does FILE describe these tables and topics? If so, repeat with --at-most {count}.",
+        )
+    text = "\n".join(line for each in repairs for line in each.lines())
+    if not any(each.keys for each in repairs):
+        raise RepairRefused(f"No key can be repaired.\n{text}", "")
+    open_way = way()
+    if not agrees(f"{open_way}:\n{text}"):
+        raise RepairRefused("Nothing was sent", "")
+    open_way = way()
+    asked: list[TableRepair] = []
+    sent = [each for each in repairs if each.keys]
+    for begin in range(0, len(sent), _TOGETHER):
+        for each in sent[begin : begin + _TOGETHER]:
+            try:
+                open_way.ask(each)
+            except IncsnapError as error:
+                if not asked:
+                    raise
+                log.error("The keys of %s were not sent again: %s", each.table, error.message)
+                continue
+            asked.append(each)
+        open_way.finish()
+    return [(each.topic, key) for each in asked for key in each.keys]
