@@ -8,7 +8,7 @@ from typing import Any
 from incsnap.config.declarations import PREFIXES, SETTINGS
 from incsnap.config.declarations.kinds import COLUMNS, REGEXES, Kind
 from incsnap.config.patterns import pattern_problem
-from incsnap.config.references import UnfilledError, UnresolvedError, is_reference, placeholder, resolve
+from incsnap.config.references import UnfilledError, UnresolvedError, is_reference, resolve, unfilled
 from incsnap.config.secrets import is_secret, without_password
 from incsnap.errors import shorten
 from incsnap.transforms.replacement import parsed
@@ -48,8 +48,8 @@ class SettingsReader:
         self.defaults: dict[str, str] = {}
         for name, value in self._raw.items():
             try:
-                if (name in SETTINGS or name.startswith(PREFIXES)) and (left := placeholder(name, value)):
-                    raise UnfilledError(f"{left} is not filled in. Write its value, or ${{env:{left[2:]}")
+                if (name in SETTINGS or name.startswith(PREFIXES)) and (to_do := unfilled(name, value)):
+                    raise UnfilledError(to_do)
                 self._values[name] = resolve(value, environment, providers)
             except UnresolvedError as error:
                 self._unresolved.add(name)

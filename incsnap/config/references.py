@@ -17,8 +17,13 @@ from pathlib import Path
 
 import javaproperties
 
+from incsnap.config.secrets import is_secret
+from incsnap.errors import shorten
+
 #: `${NAME}` without a provider, as shells, envsubst and Compose files replace it. Kafka Connect does not.
 PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+#: Whole values of examples and templates: `<host>`, `<host>:9092`, `{{ host }}`, `$HOST`.
+_TO_FILL_IN = re.compile(r"<[^<>]+>(:\d+)?|\{\{[^{}]+\}\}|\$([A-Z][A-Z0-9_]*)")
 #: Beginnings of settings whose values may have such a text: Java's named groups, and Spark's own references.
 _OWN_GROUPS = ("transforms.", "predicates.", "spark.")
 _REFERENCE = re.compile(r"\$\{(?P<provider>[A-Za-z][A-Za-z0-9_.-]*):(?P<place>[^{}]*)\}")
@@ -62,6 +67,18 @@ def placeholder(name: str, value: str) -> str:
     """
     left = None if name.startswith(_OWN_GROUPS) else PLACEHOLDER.search(value)
     return left[0] if left else ""
+
+
+def unfilled(name: str, value: str) -> str:
+    """Return what is to be written in place of the value of the setting `name` that nobody has filled in, or "".
+
+    A password may be any text, so a password is unfilled only with `${NAME}`.
+    """
+    if left := placeholder(name, value):
+        return f"{left} is not filled in. Write its value, or ${{env:{left[2:]}"
+    if name.startswith(_OWN_GROUPS) or is_secret(name) or not (open_ := _TO_FILL_IN.fullmatch(value)):
+        return ""
+    return f"{shorten(value)} is not filled in. Write its value" + (f", or ${{env:{open_[2]}}}" if open_[2] else "")
 
 
 def providers_of(worker: Mapping[str, str]) -> dict[str, str]:

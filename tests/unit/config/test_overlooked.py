@@ -52,11 +52,28 @@ def test_a_placeholder_that_nobody_filled_in_stops_the_start(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "repair"),
+    [
+        ("<db-hostname>", "Write its value"),
+        ("<your brokers>:9092", "Write its value"),
+        ("{{ .Values.host }}", "Write its value"),
+        ("$DB_HOST", "Write its value, or ${env:DB_HOST}"),
+    ],
+)
+def test_a_place_of_a_template_that_nobody_filled_in_stops_the_start(value: str, repair: str) -> None:
+    text = problems_with(database__hostname=value)
+    assert f"database.hostname: {value} is not filled in. {repair}\n" in f"{text}\n"
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("schema.history.internal.kafka.topic", "${TOPIC}"),
         ("spark.jars", "${spark.home}"),
         ("database.password", "a$b{c}"),
+        ("database.password", "<p>"),
+        ("database.password", "$PASS"),
+        ("database.user", "a<b>"),
     ],
 )
 def test_other_dollars_stop_nothing(name: str, value: str) -> None:
