@@ -11,7 +11,7 @@ from signals.condition import QUOTED, condition_problem
 
 _NAME = r"`(?:[^`]|``)+`|[^\s`.,;()'\"]+"
 _SELECT = re.compile(
-    rf"SELECT\s+\*\s+FROM\s+(?:(?P<database>{_NAME})\s*\.\s*)?(?P<table>{_NAME})(?:\s+WHERE\s+(?P<condition>.+?))?"
+    rf"SELECT\s*\*\s*FROM\s+(?:(?P<database>{_NAME})\s*\.\s*)?(?P<table>{_NAME})(?:\s+WHERE\s+(?P<condition>.+?))?"
     r"\s*;?",
     re.I | re.S,
 )

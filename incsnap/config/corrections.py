@@ -28,6 +28,7 @@ from incsnap.config.secrets import is_secret
 from signals.regex import exact_name
 
 _BROKERS, _HISTORY_BROKERS = "bootstrap.servers", "schema.history.internal.kafka.bootstrap.servers"
+_SERVER_ID = "database.server.id"
 _OWN_BROKERS = "producer.override.bootstrap.servers"
 _HISTORY_PRODUCER = "schema.history.internal.producer."
 #: Beginnings of the producer's settings that a login to Kafka needs.
@@ -86,10 +87,19 @@ def corrections(values: Mapping[str, str], inherited: Mapping[str, str]) -> tupl
             change = Change(name, new, VALUES.get(new, {}).get(value), " ".join(reasons))
             if change.value is not None:
                 change = Change(name, new, change.value, " ".join([*reasons, f"{value} is its older name."]))
+            if new == _SERVER_ID and (number := _server_id(value)):
+                change = Change(name, new, number, "A server's id has 32 bits. This is the number that MySQL has seen.")
         change = _with_database(_with_reference(change, value), value, values)
         if change.new != name or change.value is not None:
             changes.append(change)
     return (*changes, *_added(values, inherited))
+
+
+def _server_id(value: str) -> str:
+    """Return the lower 32 bits of a server's id that has more, as Debezium sends them to MySQL; "" for other values."""
+    text = value.strip()
+    number = int(text) if text.isascii() and text.isdecimal() else 0
+    return str(number % 2**32) if number >= 2**32 and number % 2**32 else ""
 
 
 def _name_of(name: str, values: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from incsnap.config.declarations.kinds import COLUMNS, REGEXES, Kind
 from incsnap.config.patterns import pattern_problem
 from incsnap.config.references import UnfilledError, UnresolvedError, is_reference, resolve, unfilled
 from incsnap.config.secrets import is_secret, without_password
+from incsnap.config.without_effect import reason_of
 from incsnap.errors import shorten
 from incsnap.transforms.replacement import parsed
 from signals.regex import any_matches
@@ -52,6 +53,10 @@ class SettingsReader:
                     raise UnfilledError(to_do)
                 self._values[name] = resolve(value, environment, providers)
             except UnresolvedError as error:
+                # A reference that only Kafka Connect can resolve does no harm in a setting that has no effect here.
+                if reason_of(name) and name != "connector.class":
+                    self._values[name] = value
+                    continue
                 self._unresolved.add(name)
                 self.problems.append(f"{name}: {error}")
                 if isinstance(error, UnfilledError):

@@ -165,6 +165,9 @@ def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
         ),
         ({"database.include": "a", "database.include.list": "b"}, {}),
         ({"tombstone.on.delete": "false"}, {}),
+        ({"database.server.id": "4294967297"}, {"database.server.id": "1"}),
+        ({"database.server.id": "4294967296"}, {}),
+        ({"database.server.id": "4294967295"}, {}),
         (
             {"producer.override.bootstrap.servers": "o:9092", "database.history.kafka.bootstrap.servers": "h:9092"},
             {"bootstrap.servers": "o:9092", "schema.history.internal.kafka.bootstrap.servers": "h:9092"},

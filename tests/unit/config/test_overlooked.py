@@ -69,6 +69,8 @@ def test_a_place_of_a_template_that_nobody_filled_in_stops_the_start(value: str,
     ("name", "value"),
     [
         ("schema.history.internal.kafka.topic", "${TOPIC}"),
+        ("schema.history.internal.producer.sasl.jaas.config", "${vault:kafka:login}"),
+        ("errors.tolerance", "${env:NOT_SET_ANYWHERE}"),
         ("spark.jars", "${spark.home}"),
         ("database.password", "a$b{c}"),
         ("database.password", "<p>"),

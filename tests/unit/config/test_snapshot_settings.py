@@ -43,6 +43,8 @@ def test_tables_of_the_start_are_chosen_by_java_regexes_in_any_letter_case() -> 
     ("statement", "condition"),
     [
         ("SELECT * FROM shop.orders WHERE deleted = 0", "deleted = 0"),
+        ("select *from orders where id < 0", "id < 0"),
+        ("select*from orders where id < 0", "id < 0"),
         ("select *\nfrom `shop`.`orders`\nwhere deleted = 0 ;", "deleted = 0"),
         ("SELECT * FROM orders WHERE a IN (SELECT a FROM x LIMIT 3)", "a IN (SELECT a FROM x LIMIT 3)"),
         ("SELECT * FROM shop.orders WHERE n = 'ORDER BY )' OR `limit` = 1", "n = 'ORDER BY )' OR `limit` = 1"),
