@@ -23,6 +23,10 @@ _COMMANDS = {
         "Ask a running job for a snapshot, or stop, pause, resume or throttle it.",
     ),
     "status": ("incsnap.cli.status", "Show whether the job is alive, its lag, its rates and its snapshots."),
+    "takeover": (
+        "incsnap.cli.takeover",
+        "Continue the topics of a stopped connector, without a gap and without repetitions.",
+    ),
     "verify": ("incsnap.cli.verify", "Compare the captured tables with their topics, while both change."),
 }
 

@@ -28,6 +28,7 @@ from incsnap.envelope.record_encoder import CHANGES, RecordEncoder
 from incsnap.envelope.record_images import DELETE, INSERT, UPDATE
 from incsnap.envelope.records import batch_of
 from incsnap.envelope.row_changes import RowChanges, TableImages
+from incsnap.envelope.seam import Places
 from incsnap.envelope.sources import SourceColumns
 from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ValueRefused
@@ -197,6 +198,8 @@ class _BatchWriter:
         if not images.formats[0].uniform:
             keys = spread([(each.which, self._keys(each)) for each in groups], n)
             places = partition(keys, partitions.get(topic, 1))
+        if self._changes.source.seam is not None:
+            kept &= ~self._written_before(topic, places)
         of_image, none = images.identities(), pa.nulls(n, pa.binary())
         identity, old_identity = (none, none) if of_image is None else identities(out, of_image)
         arrays = [
@@ -223,6 +226,16 @@ class _BatchWriter:
                 before, after = self._out.before[which], self._out.after[which]
                 kept[which] = conditions.changes(self._columns, before, after)
         return kept
+
+    def _written_before(self, topic: str, partitions: npt.NDArray[np.int32]) -> Bools:
+        """Return a mask of the records that another engine has sent. `partitions`: of each record its partition."""
+        source, images = self._changes.source, self._images
+        assert source.seam is not None
+        files = source.file.take(pa.array(self._event))
+        places = Places.of(files, source.pos[self._event], self._changes.row, self._out.op)
+        numbers = images.table_numbers(self._event)
+        topics = [topic] if numbers is None else [each.topic for each in images.formats]
+        return source.seam.has(topics, numbers, partitions, places)
 
     def _groups(self) -> list[_Group]:
         """Return the records that are not dropped, grouped by what one call encodes."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from incsnap.columns.arrow import IntArray, TextArray
+from incsnap.envelope.seam import Seam
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +27,7 @@ class SourceColumns:
     pos: npt.NDArray[np.int64]  #: first byte of the rows event in the binlog file
     query: TextArray = None  #: `pa.string()`, the statement; None without include.query
     number: npt.NDArray[np.int64] | None = None  #: number of the event in its batch; None without marks
+    seam: Seam | None = None  #: records that another engine has sent before; None for none
 
     def place(self, event: int, row: int) -> str:
         """Return the binlog position of a row for messages: file, byte, row, GTID."""

@@ -30,7 +30,8 @@ _PAGE = 10_000
 _BEGINS = ("Gtid", "Gtid_tagged")
 _HEADER = ("Format_desc", "Previous_gtids")
 _BETWEEN_TRANSACTIONS = (*_BEGINS, "Anonymous_Gtid", "Rotate", "Stop")
-_READ_TABLES = "Name a later place; or begin without one, with snapshot.mode=initial, which reads the tables."
+#: The repair where the binlog before a place is purged.
+READ_TABLES = "Name a later place; or begin without one, with snapshot.mode=initial, which reads the tables."
 
 
 def start_gtids(connection: Connection[Any], place: StartPlace) -> GtidSet:
@@ -44,7 +45,7 @@ def start_gtids(connection: Connection[Any], place: StartPlace) -> GtidSet:
         before, name = GtidSet.parse(place.gtid_set), _GTIDS
     else:
         before, name = _before_position(connection, place.file, place.position), _FILE
-    require_sendable(connection, before, name, _READ_TABLES)
+    require_sendable(connection, before, name, READ_TABLES)
     return before
 
 
@@ -71,7 +72,7 @@ def _before_position(connection: Connection[Any], file: str, position: int) -> G
         oldest = min(files, key=file_number)
         alike = any(base_name(each) == base_name(file) for each in files)
         why = f"the oldest is {oldest}" if alike else f"its files are called {base_name(oldest)}.*"
-        raise ConfigError(f"{_FILE}: the server has no binlog file {shorten(file)}, {why}", _READ_TABLES)
+        raise ConfigError(f"{_FILE}: the server has no binlog file {shorten(file)}, {why}", READ_TABLES)
     if position > files[file]:
         raise ConfigError(
             f"{_POSITION}: {file} has {files[file]} bytes, not {position}",

@@ -19,6 +19,7 @@ from incsnap.config.settings import Settings
 from incsnap.config.topics import ControlTopic, notification_topic, topics_of, transaction_topic
 from incsnap.envelope.control_records import bucket_of_partition_0, in_partition_0
 from incsnap.envelope.control_schemas import NOTIFICATION_VALUE
+from incsnap.envelope.seam import Seam
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.tables import TableDefaults, TableShape
@@ -45,11 +46,12 @@ def batch_parts(
     start: Offset,
     end: Offset,
     definitions: tuple[TableShape, ...] = (),
+    seam: Seam | None = None,
 ) -> list[BatchPart]:
     """Return the parts of the batch between two offsets, one for each task.
 
     `end` must be of another batch than `start`. The binlog is divided into at most `parallelism` slices. `definitions`
-    are those of tables whose rows do not name their columns.
+    are those of tables whose rows do not name their columns. `seam`: the records that another engine has sent.
     """
     batch, layout = end.batch, end.layout
     parts: list[BatchPart] = []
@@ -59,12 +61,12 @@ def batch_parts(
         slices = tail.slices(start.stream, end.stream, 1, whole=whole)
     borders = _borders(slices, start, end) if whole else [WHOLE] * len(slices)
     parts.extend(
-        SlicePart(batch, layout, order, slice_.with_definitions(definitions), charsets, border, defaults)
+        SlicePart(batch, layout, order, slice_.with_definitions(definitions), charsets, border, defaults, seam)
         for order, (slice_, border) in enumerate(zip(slices, borders, strict=True))
     )
     rows = _ready_rows(settings, end)
     if whole:
-        rows += _transaction_end(settings, slices, start, end, len(rows))
+        rows += _transaction_end(settings, slices, start, end, len(rows), seam)
     for number, topic in enumerate(end.control):
         records = control.read(batch, topic)
         rows.append(blocks.control(batch, bucket_of_partition_0(topic, layout.buckets), _LAST + number, topic, records))
@@ -96,7 +98,7 @@ def _continues(slices: Sequence[Slice], start: Offset) -> bool:
 
 
 def _transaction_end(
-    settings: Settings, slices: Sequence[Slice], start: Offset, end: Offset, number: int
+    settings: Settings, slices: Sequence[Slice], start: Offset, end: Offset, number: int, seam: Seam | None
 ) -> list[blocks.BlockRow]:
     """Return the record that ends a transaction whose events all came in earlier batches; [] if there is no such
     transaction."""
@@ -109,8 +111,8 @@ def _transaction_end(
         or _continues(slices, start)
     ):
         return []
-    bucket, records = ending(settings, topic, open_gtid, counted, end.layout.buckets)
-    return [blocks.control(end.batch, bucket, number, topic.name, records)]
+    made = ending(settings, topic, open_gtid, counted, end.layout.buckets, seam)
+    return [] if made is None else [blocks.control(end.batch, made[0], number, topic.name, made[1])]
 
 
 def _ready_rows(settings: Settings, end: Offset) -> list[blocks.BlockRow]:

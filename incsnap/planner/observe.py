@@ -26,6 +26,7 @@ from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
 from incsnap.config.topics import topics_of
+from incsnap.envelope.seam import Seam
 from incsnap.planner.batch_budget import BatchBudget
 from incsnap.planner.chunk_port import ChunkPort
 from incsnap.planner.chunk_readers import ReaderPort
@@ -107,8 +108,11 @@ class Observer:
         """Whether nobody has written for a while (`BatchBudget.is_quiet`)."""
         return self._budget.is_quiet
 
-    def observe(self, start: Offset, tail: Tail, connection: Connection[Any]) -> Observed:
-        """Return all that the batch after `start` depends on. Wait a moment for changes if there is nothing to do."""
+    def observe(self, start: Offset, tail: Tail, connection: Connection[Any], seam: Seam | None) -> Observed:
+        """Return all that the batch after `start` depends on. Wait a moment for changes if there is nothing to do.
+
+        `seam`: the records behind `start` that another engine has sent.
+        """
         self._budget.measure()
         full_speed = self._budget.reads_at_full_speed
         outdated, results = self._chunks.arrived(start, tail.wake, full_speed=full_speed)
@@ -146,7 +150,7 @@ class Observer:
             advance,
             facts,
             positions,
-            (*self._server.statement_records(start, advance, tail, connection), *self._heartbeat.records()),
+            (*self._server.statement_records(start, advance, tail, connection, seam), *self._heartbeat.records()),
             self._server.defaults(advance, connection),
             knowledge,
             self._stream.open_counts(start, advance.end, tail, of_rows, self._server.charsets),

@@ -6,6 +6,7 @@ on the disk before the offset is.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from incsnap.binlog.tail import Tail
@@ -15,10 +16,14 @@ from incsnap.checkpoint.key_lists import KeyLists
 from incsnap.checkpoint.offsets import KeptOffsets
 from incsnap.checkpoint.planned_batch import recall, remember
 from incsnap.checkpoint.spark_log import SparkLog
+from incsnap.checkpoint.taken_over import TakenOver
 from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
+from incsnap.envelope.seam import RecordPlace, Seam
+from incsnap.errors import OffsetError
+from incsnap.events import file_number, server_of
 from incsnap.planner.choices import planned_with
 from incsnap.planner.chunk_results import delete_spent
 from incsnap.planner.definition_files import DefinitionFiles
@@ -30,11 +35,14 @@ from incsnap.snapshot.engine import Plan
 from incsnap.snapshot.offset import Offset
 from incsnap.tables import TableDefaults
 
+_log = logging.getLogger(__name__)
+
 
 class PlannedBatches:
     """The planned batches of one planner: their ends and the files beside the checkpoint that these ends name.
 
-    `control`, `defaults` and `definitions` are files from which the parts of a batch are made, besides the binlog.
+    `control`, `defaults`, `definitions` and `seams` are files from which the parts of a batch are made, besides the
+    binlog.
     """
 
     def __init__(
@@ -60,6 +68,7 @@ class PlannedBatches:
         self.control = ControlFiles(files)
         self.defaults = ValueFiles(files, "defaults", "the DEFAULTs of columns", TableDefaults)
         self.definitions = definitions
+        self.seams = _seams(files)
         self._filters = filters
         self._key_lists = key_lists
 
@@ -100,17 +109,66 @@ class PlannedBatches:
             definitions="" if observed.knowledge is None else self.definitions.keep(observed.knowledge.definitions),
         )
         end = self._xa.after(start, end, advance, tail)
+        end = replace(end, seam=self._seam_after(end))
         self._spark_log.force()
         remember(self._files, self._offsets, end, self._planned_with)
         return end
+
+    def seam(self, offset: Offset) -> Seam | None:
+        """Return which records behind `offset` another engine has sent; None for none."""
+        return self.seams.read(offset.seam) if offset.seam else None
+
+    def _seam_after(self, end: Offset) -> str:
+        """Return the file of the seam for the batches behind `end`; "" once the stream is past the seam.
+
+        The rows of an XA transaction that is prepared before the seam come at its XA COMMIT, with their old places.
+        Raise OffsetError if the stream comes from another server, whose places cannot be compared.
+        """
+        seam = self.seam(end)
+        if seam is None:
+            return ""
+        server = server_of(end.stream.server_uuid)
+        if server not in ("", seam.server_uuid):
+            raise OffsetError(
+                f"the binlog is that of server {server} now, but the place where another engine had stopped is in that"
+                f" of {seam.server_uuid}, and the stream has not passed it",
+                "Set database.hostname to the server of the take-over until the stream has passed that place.",
+            )
+        is_past = RecordPlace(file_number(end.stream.file), end.stream.pos) > seam.last
+        if is_past and not end.stream.open_gtid and not end.prepared and not end.sought:
+            _log.info("The stream has passed what another engine had sent, at %s", end.stream)
+            return ""
+        return self.seams.keep(seam)
 
     def forget(self, end: Offset) -> None:
         """Delete what the batch that ends at `end` was the last to need. The batch is done."""
         self.control.forget(end.batch)
         self.defaults.forget(end.defaults, end.batch)
         self.definitions.forget(end.definitions, end.batch)
+        self.seams.forget(end.seam, end.batch)
         self._filters.forget(end)
         self._key_lists.forget({scan.keys for scan in end.snapshot.scans if scan.keys}, end.batch)
         self._xa.forget(end.batch)
         delete_spent(self._buffers, end)
         self._offsets.forget(end)
+
+
+def behind_taken(first: Offset, taken: TakenOver, files: Files) -> Offset:
+    """Return the first offset of a job that takes over from another engine.
+
+    `first` is the offset without the other engine's seam, snapshots and signals. `files` is incsnap's part of the
+    checkpoint.
+    """
+    positions = dict(first.signal_positions)
+    if taken.signals_at is not None:
+        positions["kafka"] = taken.signals_at
+    return replace(
+        first,
+        seam=_seams(files).keep(taken.seam),
+        snapshot=replace(first.snapshot, queue=taken.requests),
+        signal_positions=positions,
+    )
+
+
+def _seams(files: Files) -> ValueFiles[Seam]:
+    return ValueFiles(files, "seams", "what another engine has sent", Seam)

@@ -32,6 +32,7 @@ from incsnap.binlog.tail import Tail
 from incsnap.binlog.time_search import gtids_before
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.offsets import KeptOffsets
+from incsnap.checkpoint.taken_over import TakenOver, taken_over
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, shorten
@@ -44,7 +45,7 @@ from incsnap.mysql.catalog import tables
 from incsnap.mysql.column_defaults import KnownDefaults
 from incsnap.mysql.preflight import NO_RECOVERY
 from incsnap.mysql.session import connect, dial
-from incsnap.mysql.start_place import start_gtids
+from incsnap.mysql.start_place import READ_TABLES, require_sendable, start_gtids
 from incsnap.planner.answers import Answers
 from incsnap.planner.batch import batch_parts
 from incsnap.planner.boundary_search import BoundarySearch
@@ -54,7 +55,7 @@ from incsnap.planner.definition_files import definition_files
 from incsnap.planner.known_definitions import KnownDefinitions
 from incsnap.planner.new_tables import FilterFiles, first_filter
 from incsnap.planner.observe import Observed, Observer
-from incsnap.planner.persist import PlannedBatches
+from incsnap.planner.persist import PlannedBatches, behind_taken
 from incsnap.planner.prepared_xa import PreparedXas, first_place
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.schema_changes import capture_options
@@ -138,7 +139,7 @@ class Planner:
         self._xa.ask_server(
             start, connection, same_server=server_of(start.stream.server_uuid) == self._queries.server_uuid
         )
-        observed = self._observer.observe(start, tail, connection)
+        observed = self._observer.observe(start, tail, connection, self._batches.seam(start))
         plan = self._decide(start, observed, connection)
         self._observer.decided(observed, plan)
         if self._queries.follow(observed.advance.end.server_uuid) and self._boundaries is not None:
@@ -171,6 +172,7 @@ class Planner:
             start,
             end,
             self._definitions_of_rows(start, end, tail),
+            self._batches.seam(start),
         )
 
     def committed(self, end: Offset) -> None:
@@ -292,17 +294,18 @@ def _start_place(settings: Settings, connection: Connection[Any]) -> GtidSet | N
 
 def first_position(settings: Settings, buckets: int, files: Files | None = None) -> Offset:
     """Return the first offset of a new job: behind all that the server has executed now, or at the place in the
-    settings.
+    settings, or where another engine has stopped (`checkpoint.taken_over`).
 
     Rows from before that place come by snapshot. `buckets` is how many buckets the job has. `files` is incsnap's part
     of the checkpoint. The lists that choose the captured tables are written there. If rows do not name their columns,
     the definitions of tables are written there too. Without `files` the first batch does both. Raise ConfigError if the
     place is refused, or if `snapshot.mode` is `recovery`.
     """
-    if settings.snapshot.mode == "recovery":
+    taken = taken_over(files) if files is not None else None
+    if settings.snapshot.mode == "recovery" and taken is None:
         raise ConfigError(NO_RECOVERY.problem, NO_RECOVERY.repair)
     with closing(connect(settings.mysql)) as connection:
-        place = _start_place(settings, connection)
+        place = _start_place(settings, connection) if taken is None else _place_of(taken, settings, connection)
         executed, sought = first_place(connection, place)
         layout = layouts_of(settings).first(buckets, tables(connection, settings.tables))
         # No file and position: the binlog's end may lie behind transactions that are not executed yet and that the
@@ -311,9 +314,25 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
         stream, definitions = StreamPosition(executed, "", 0), ""
         if files is not None and place is None:
             definitions = first_definitions(settings, definition_files(files), connection, stream)
-    positions = first_positions(settings.snapshot)
+    positions = first_positions(settings.snapshot) if taken is None or taken.reads_tables else {}
     if files is not None:
         positions |= first_filter(settings.tables, FilterFiles(files))
     job = uuid4().hex
     log.info("The new job %s begins after the transactions %s", job, shorten(executed) or "none")
-    return Offset(job, 0, stream, layout, signal_positions=positions, sought=sought, definitions=definitions)
+    first = Offset(job, 0, stream, layout, signal_positions=positions, sought=sought, definitions=definitions)
+    return first if taken is None or files is None else behind_taken(first, taken, files)
+
+
+def _place_of(taken: TakenOver, settings: Settings, connection: Connection[Any]) -> GtidSet:
+    """Return the transactions before the place of another engine.
+
+    Raise ConfigError if the place is of another `topic.prefix`, or if the server cannot send what follows.
+    """
+    if taken.prefix != settings.topic_prefix:
+        raise ConfigError(
+            f"{settings.checkpoint_location} is for a take-over of the connector with topic.prefix {taken.prefix}",
+            "Set topic.prefix to that value, or give this job a checkpoint.location of its own.",
+        )
+    delivered = GtidSet.parse(taken.delivered)
+    require_sendable(connection, delivered, "the place of the take-over", READ_TABLES)
+    return delivered

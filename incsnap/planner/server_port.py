@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from pymysql.connections import Connection
@@ -12,7 +13,8 @@ from incsnap.binlog.table_rows import Charsets
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.control_records import ControlRecord
 from incsnap.config.settings import Settings
-from incsnap.events import server_of
+from incsnap.envelope.seam import Seam
+from incsnap.events import SchemaChange, server_of
 from incsnap.mysql.column_defaults import KnownDefaults
 from incsnap.planner.definitions import DefinitionsAt
 from incsnap.planner.known_definitions import BatchKnowledge, KnownDefinitions
@@ -51,15 +53,20 @@ class ServerPort:
         return self._definitions.at(start, advance, tail, connection, has_backlog=has_backlog)
 
     def statement_records(
-        self, start: Offset, advance: Advance, tail: Tail, connection: Connection[Any]
+        self, start: Offset, advance: Advance, tail: Tail, connection: Connection[Any], seam: Seam | None
     ) -> tuple[ControlRecord, ...]:
         """Return the batch's records of schema changes and truncations.
 
-        A job's first batch adds the tables that exist.
+        A job's first batch adds the tables that exist, unless the job has taken over from another engine. `seam`: the
+        records that the other engine has sent, which are left out.
         """
+        if seam is not None:
+            left = [change for change in advance.changes if not _is_sent(change, seam)]
+            advance = replace(advance, changes=tuple(left))
         same_server = server_of(advance.end.server_uuid) == self._queries.server_uuid
         definitions = DefinitionsAt(connection, tail, advance.end, same_server, self._settings.columns.comments)
-        return statement_records(self._settings, definitions, advance, time.time_ns() // 1000, first=start.batch == 0)
+        first = start.batch == 0 and seam is None
+        return statement_records(self._settings, definitions, advance, time.time_ns() // 1000, first=first)
 
     def defaults(self, advance: Advance, connection: Connection[Any]) -> TableDefaults | None:
         """Return the DEFAULTs of columns for the schemas of the batch; None if the settings do not need them."""
@@ -84,3 +91,8 @@ class ServerPort:
     def close(self) -> None:
         """Close the connections that measure loads."""
         self._loads.close()
+
+
+def _is_sent(change: SchemaChange, seam: Seam) -> bool:
+    """Return True if another engine has reported the statement."""
+    return change.origin is not None and seam.has_statement(change.origin.file, change.origin.pos)

@@ -34,7 +34,8 @@ from incsnap.snapshot.window import Chunk, Window, discard_batches, low_watermar
 #: - 7: `sought`, `begun_again` and the times of chunks are new. A table with a surrogate key is also ordered by the
 #:   columns that tell its rows apart.
 #: - 8: rows that a signal chooses are new (`chosen`, `keys`, `first`, `last`, `absent`).
-VERSION = 8
+#: - 9: `seam` is new.
+VERSION = 9
 _FORMAT = "incsnap"
 
 
@@ -120,6 +121,9 @@ class Offset:
     definitions: str = ""
     #: names of XA transactions that were prepared before the job began, and whose XA PREPARE is searched in the binlog
     sought: tuple[str, ...] = ()
+    #: file beside the checkpoint with the records behind the end that another engine has sent (`envelope.seam`); "" if
+    #: there are none
+    seam: str = ""
 
     def reads(self) -> tuple[PlannedRead, ...]:
         """Return the chunks that this batch has planned, each with its low watermark."""
@@ -209,6 +213,7 @@ _OPTIONAL: dict[str, Any] = {
     "defaults": str,
     "definitions": str,
     "sought": tuple[str, ...],
+    "seam": str,
 }
 
 
@@ -250,7 +255,7 @@ def _of_rows_alone(rows_per_second: int, signal: str, next_ms: int = 0) -> Any:
 
 
 def _snapshot(content: dict[str, Any], queues: KeptQueues | None) -> SnapshotContext:
-    """Return the context from JSON with the names of version 8.
+    """Return the context from JSON with the names of version 9.
 
     Raise ValueError if its queue is in a file and `queues` is None.
     """

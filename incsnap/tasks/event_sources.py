@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from incsnap.binlog.slices import Slice
 from incsnap.columns.variable import Ints
+from incsnap.envelope.seam import Seam
 from incsnap.envelope.sources import SourceColumns
 
 #: Most bytes of a statement in `source.query`. Each record repeats the statement: with 6 MB, 400 rows had 2.4 GB.
@@ -25,12 +26,13 @@ class EventSources:
     """The source columns of a slice's events.
 
     `queries`: add the statements' texts, which the slice contains if include.query is set. `first`: the number of the
-    slice's first event.
+    slice's first event. `seam`: the records that another engine has sent.
     """
 
-    def __init__(self, slice_: Slice, *, queries: bool, first: int = 0) -> None:
+    def __init__(self, slice_: Slice, *, queries: bool, first: int = 0, seam: Seam | None = None) -> None:
         self._slice = slice_
         self._first = first
+        self._seam = seam
         transactions = slice_.transactions
         self._gtids = pa.array(transactions.gtids(), pa.string())
         threads = transactions.column("thread")
@@ -56,6 +58,7 @@ class EventSources:
             pos=self._slice.positions[events],
             query=None if self._texts is None else self._statements(events, records),
             number=self._first + events,
+            seam=self._seam,
         )
 
     def text_bytes(self, events: Ints) -> Ints:

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import InputPartition
 
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.table_rows import Charsets
+from incsnap.envelope.seam import Seam
 from incsnap.events import StreamPosition
 from incsnap.snapshot.offset import PlannedRead, TopicLayout
 from incsnap.tables import TableDefaults
@@ -41,6 +42,7 @@ class SlicePart(BatchPart):
     charsets: Charsets  #: character sets of the tables' columns
     border: Border  #: whether the first and last transactions are complete; it matters if transactions are counted
     defaults: TableDefaults = ()  #: column defaults, if schemas are written
+    seam: Seam | None = None  #: records that another engine has sent; None for none
 
     @property
     def slice(self) -> Slice:

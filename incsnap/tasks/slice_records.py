@@ -27,6 +27,7 @@ from incsnap.envelope.change_records import change_records
 from incsnap.envelope.format import TransactionOrder
 from incsnap.envelope.oversized import Shortening
 from incsnap.envelope.row_changes import RowChanges, changes_of_table
+from incsnap.envelope.seam import Seam
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_limits import RecordRoom
 from incsnap.snapshot.offset import OpenCounts, TopicLayout
@@ -67,15 +68,16 @@ def change_blocks(
     border: Border = WHOLE,
     defaults: TableDefaults = (),
     first_event: int = 0,
+    seam: Seam | None = None,
 ) -> Iterator[_Block]:
     """Yield (bucket, topic, table, records in binlog order) for every table and bucket that the slice touches.
 
     Tables with few rows in the slice come as (bucket, "", runs, records). If transactions are counted, the whole slice
     is decoded before the first block. The block of the transaction topic, without a table, then comes last. `border`
     matters only then. `defaults`: column defaults for schemas. `first_event`: the number of the slice's first event,
-    for marks.
+    for marks. `seam`: the records that another engine has sent, which are left out.
     """
-    sources = EventSources(slice_, queries=settings.include_query, first=first_event)
+    sources = EventSources(slice_, queries=settings.include_query, first=first_event, seam=seam)
     of_one = partial(_blocks_of_one, sources, layout, now_us, _shortening(settings))
     small = SmallTableGroup(settings, sources, defaults)
     many = small.laid(table_rows(slice_, charsets))
@@ -93,7 +95,7 @@ def change_blocks(
         yield from each.blocks(sources, list(islice(orders, len(of_each))), layout, now_us)
     for (events, laid), order in zip(alone, orders, strict=True):
         yield from of_one(events, laid, order)
-    metadata = transaction_records(settings, slice_, totals(counted, border.begun), border, layout.buckets)
+    metadata = transaction_records(settings, slice_, totals(counted, border.begun), border, layout.buckets, seam)
     if metadata is not None:
         topic, bucket, block = metadata
         yield bucket, topic, None, block

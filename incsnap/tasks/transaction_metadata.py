@@ -12,6 +12,8 @@ from incsnap.config.settings import Settings
 from incsnap.config.topics import ControlTopic, transaction_topic
 from incsnap.envelope import control_records, control_schemas
 from incsnap.envelope.control_records import bucket_of_partition_0, in_partition_0
+from incsnap.envelope.seam import Seam
+from incsnap.gtid import GtidSet
 from incsnap.snapshot.offset import OpenCounts
 from incsnap.tasks.formats import struct_formats
 
@@ -30,12 +32,18 @@ WHOLE = Border()
 
 
 def transaction_records(
-    settings: Settings, slice_: Slice, totals: Sequence[tuple[int, str, int]], border: Border, buckets: int
+    settings: Settings,
+    slice_: Slice,
+    totals: Sequence[tuple[int, str, int]],
+    border: Border,
+    buckets: int,
+    seam: Seam | None = None,
 ) -> tuple[str, int, Any] | None:
     """Return (topic, bucket, records) for the transaction topic; None if no transaction begins or ends, or there is no
     topic.
 
-    A transaction without records is left out: its rows are of tables that are not captured, or were skipped.
+    A transaction without records is left out: its rows are of tables that are not captured, or were skipped. So is a
+    record that another engine has sent (`seam`).
     """
     topic = transaction_topic(settings)
     if topic is None:
@@ -49,15 +57,27 @@ def transaction_records(
         if not border.open or owner + 1 < len(gtids):
             of_tables = [(table, count) for _, table, count in counts]
             values.append(control_records.transaction_ends(gtids[owner], ts_us[owner], of_tables))
+    values = not_sent(values, seam)
     return (topic.name, *_records(settings, topic, values, buckets)) if values else None
 
 
-def ending(settings: Settings, topic: ControlTopic, gtid: str, counts: OpenCounts, buckets: int) -> tuple[int, Any]:
+def not_sent(values: Sequence[dict[str, Any]], seam: Seam | None) -> list[dict[str, Any]]:
+    """Return the records that no other engine has sent."""
+    if seam is None:
+        return list(values)
+    sent = {"BEGIN": GtidSet.parse(seam.begun), "END": GtidSet.parse(seam.ended)}
+    return [value for value in values if not GtidSet.parse(value["id"]) <= sent[value["status"]]]
+
+
+def ending(
+    settings: Settings, topic: ControlTopic, gtid: str, counts: OpenCounts, buckets: int, seam: Seam | None = None
+) -> tuple[int, Any] | None:
     """Return (bucket, records) with the END record of a transaction that has no more events in this batch.
 
-    All its events came in earlier batches; `counts` are theirs.
+    All its events came in earlier batches; `counts` are theirs. Return None if another engine has sent it (`seam`).
     """
-    return _records(settings, topic, [control_records.transaction_ends(gtid, counts.ts_us, counts.tables)], buckets)
+    values = not_sent([control_records.transaction_ends(gtid, counts.ts_us, counts.tables)], seam)
+    return _records(settings, topic, values, buckets) if values else None
 
 
 def _records(

@@ -1,0 +1,75 @@
+"""The topic in which Kafka Connect keeps the offsets of its connectors.
+
+A record's key is `["NAME",{"server":"PREFIX"}]`, and its value is the connector's offset as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+from incsnap.errors import ServerUnreachable
+from incsnap.kafka.client_settings import ClientSettings
+
+_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorOffsets:
+    """The place of a connector's offsets in Kafka."""
+
+    topic: str  #: the worker's `offset.storage.topic`, or the connector's `offsets.storage.topic`
+    connector: str  #: name of the connector; "": any
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOffset:
+    """A connector's offset as Connect keeps it."""
+
+    connector: str  #: name of the connector
+    server: str  #: its `topic.prefix`
+    content: dict[str, Any] | None  #: the offset; None if it was deleted
+
+
+def kept_offset(key: bytes | None, value: bytes | None) -> KeptOffset | None:
+    """Return the offset in a record of Connect; None if the record has another form."""
+    try:
+        name, partition = json.loads(key or b"null")
+        content = json.loads(value) if value else None
+        return KeptOffset(str(name), str(partition["server"]), content)
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def kept_offsets(client: ClientSettings, topic: str) -> dict[tuple[str, str], KeptOffset]:
+    """Return the newest offset of each connector in `topic`, by connector and `topic.prefix`.
+
+    The result is empty if the topic does not exist. Raise ServerUnreachable if Kafka does not answer.
+    """
+    newest: dict[tuple[str, str], KeptOffset] = {}
+    settings = {**client.for_consumer("incsnap-connect-offsets"), "enable.partition.eof": "true"}
+    with closing(Consumer(settings)) as consumer:
+        described = consumer.list_topics(topic, timeout=_SECONDS).topics.get(topic)
+        if described is None or described.error is not None:
+            return newest
+        left = set(described.partitions)
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in left])
+        deadline = time.monotonic() + _SECONDS
+        while left:
+            if time.monotonic() > deadline:
+                raise ServerUnreachable(f"Kafka sends nothing of the topic {topic} for {_SECONDS:.0f} s")
+            for message in consumer.consume(1_000, timeout=0.1):
+                deadline = time.monotonic() + _SECONDS
+                error = message.error()
+                if error is None:
+                    offset = kept_offset(message.key(), message.value())
+                    if offset is not None:
+                        newest[offset.connector, offset.server] = offset
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    left.discard(message.partition())
+    return newest

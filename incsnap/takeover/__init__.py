@@ -1,0 +1,1 @@
+"""The take-over of a connector's place: a new job continues where Debezium has stopped."""

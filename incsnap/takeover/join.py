@@ -1,0 +1,271 @@
+"""The place at which a job continues a connector's topics: found, checked, and written for `incsnap run`."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.first_offset import kept_first_offset
+from incsnap.checkpoint.location import own_part
+from incsnap.checkpoint.taken_over import TakenOver, write_taken_over
+from incsnap.config.settings import Settings
+from incsnap.config.topics import schema_topic, transaction_topic
+from incsnap.envelope.seam import RecordPlace, Seam
+from incsnap.errors import ConfigError, IncsnapError
+from incsnap.events import file_number
+from incsnap.gtid import GtidSet
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.mysql import catalog, watermarks
+from incsnap.mysql.session import QueryRefusedError, connect, query
+from incsnap.mysql.start_place import require_sendable
+from incsnap.snapshot.commands import ChosenRows, DataCollection
+from incsnap.snapshot.context import Request
+from incsnap.tables import TableId
+from incsnap.takeover.connector_offset import ConnectorOffset, RunningSnapshot
+from incsnap.takeover.obeyed_signals import obeyed_signals
+from incsnap.takeover.written_records import sent_statements, sent_transactions, written_records
+from incsnap.tasks.formats import format_of
+from incsnap.verify.record_reading import RecordForm, for_table
+
+log = logging.getLogger(__name__)
+
+_STOP_CLEANLY = (
+    "Start the connector on this server, let it send a change, stop it cleanly (PUT /connectors/NAME/stop), and try"
+    " again."
+)
+_PURGED = (
+    "A connector could not continue there either. Start a job with snapshot.mode=initial and without a take-over: it"
+    " reads the tables."
+)
+#: Types of the events with a transaction's GTID.
+_GTIDS = ("Gtid", "Gtid_tagged")
+_ROWS = ("Write_rows", "Update_rows", "Delete_rows", "Write_rows_v1", "Update_rows_v1", "Delete_rows_v1")
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The place at which a job continues, and what a person should know about it."""
+
+    place: TakenOver
+    lines: tuple[str, ...]  #: what was found and what follows, in sentences
+    warnings: tuple[str, ...] = field(default=())  #: what cannot be continued exactly
+
+
+def join(settings: Settings, offset: ConnectorOffset) -> Joined:
+    """Return where a job with `settings` continues the topics of the connector with this offset.
+
+    Raise ConfigError if the job cannot continue there. Raise ServerUnreachable if MySQL or Kafka does not answer.
+    """
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    lines, warnings = [_sentence_of(offset)], list[str]()
+    with closing(connect(settings.mysql)) as connection:
+        require_sendable(connection, offset.gtids, "the connector's offset", _PURGED)
+        least = _least(connection, offset)
+        topics = _topics(connection, settings)
+        warnings += topics.warnings
+        written = written_records(client, topics.forms, offset.seconds, least)
+        seam = Seam(watermarks.server_uuid(connection), least, tuple(written.ends), tuple(written.keyless))
+        if written.last is not None:
+            name = written.files.get(seam.last.file, "")
+            _require_here(connection, name, seam.last, written.last)
+            topic, partition, at = written.last
+            lines.append(
+                f"The topics go on up to {name}:{seam.last.pos}, row {seam.last.row} (offset {at} of partition"
+                f" {partition} of {topic}). What they have is not sent again."
+            )
+        else:
+            lines.append("The topics have no change behind the offset.")
+        captured = {str(table): table for table in catalog.tables(connection, settings.tables)}
+    seam = _with_control_topics(settings, client, seam, offset.seconds)
+    requests: tuple[Request, ...] = ()
+    if offset.running is not None:
+        requests, sentences = _requests(offset.running, captured, topics.keys)
+        lines += sentences
+    if offset.snapshot == "initial":
+        lines.append("The connector's first snapshot was not finished: the job reads all tables anew.")
+    elif offset.snapshot:
+        warnings.append(
+            f"a snapshot of the kind {offset.snapshot} was under way, and the offset does not name its tables: signal"
+            " execute-snapshot for them when the job runs"
+        )
+    signals_at = obeyed_signals(settings)
+    if signals_at is not None:
+        lines.append(f"Signals of {settings.signals.kafka_topic} are obeyed from offset {signals_at} on.")
+    place = TakenOver(
+        settings.topic_prefix, str(offset.gtids), seam, offset.snapshot == "initial", signals_at, requests
+    )
+    return Joined(place, tuple(lines), tuple(warnings))
+
+
+def require_new_checkpoint(settings: Settings) -> None:
+    """Raise ConfigError if the checkpoint has a job already."""
+    files = Files(own_part(settings.checkpoint_location))
+    if kept_first_offset(files) is not None:
+        raise ConfigError(
+            f"{settings.checkpoint_location} is the checkpoint of a job that has begun",
+            "Take over with a new checkpoint.location.",
+        )
+
+
+def write(settings: Settings, joined: Joined) -> None:
+    """Write the place into the checkpoint. `incsnap run` begins there."""
+    write_taken_over(Files(own_part(settings.checkpoint_location)), joined.place)
+
+
+def _sentence_of(offset: ConnectorOffset) -> str:
+    within = ""
+    if offset.is_within_transaction:
+        within = f", and of the next transaction {offset.event} events and {offset.row} rows"
+    return f"The connector has sent the transactions {offset.gtids}{within} ({offset.file}:{offset.pos})."
+
+
+def _least(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
+    """Return the place before which the connector has sent everything.
+
+    Debezium counts the events of a transaction from its BEGIN on, which is the first. It counts no XA START, and the
+    events of a compressed transaction have one position. There the place is the transaction's beginning: the topics say
+    what they have behind it. Raise ConfigError if the offset's file and position are of another server.
+    """
+    events = _events(connection, offset.file, offset.pos, offset.event + 2)
+    gtid = next((text for kind, _, text in events if kind in _GTIDS), None)
+    if gtid is not None and GtidSet.parse(gtid.partition("'")[2].rpartition("'")[0]) <= offset.gtids:
+        raise _other_server(f"{offset.file}:{offset.pos}")
+    counted = [each for each in events if each[0] not in _GTIDS][: offset.event + 1]
+    if len(counted) == offset.event + 1 and counted[0][0] == "Query" and counted[0][2] == "BEGIN":
+        return RecordPlace(file_number(offset.file), counted[offset.event][1], offset.row)
+    return RecordPlace(file_number(offset.file), offset.pos)
+
+
+def _events(connection: Connection[Any], file: str, pos: int, most: int) -> list[tuple[str, int, str]]:
+    """Return (type, position, text) of at most `most` events from a position on.
+
+    Raise ConfigError if no event begins at the position.
+    """
+    files = {str(row[0]): int(row[1]) for row in query(connection, "SHOW BINARY LOGS")}
+    if pos >= files.get(file, 0):
+        if file in files and pos == files[file]:
+            return []
+        raise _other_server(f"{file}:{pos}")
+    try:
+        rows = query(connection, "SHOW BINLOG EVENTS IN %s FROM %s LIMIT %s", (file, pos, most))
+    except QueryRefusedError:
+        raise _other_server(f"{file}:{pos}") from None
+    return [(str(kind), int(begin), str(text)) for _, begin, kind, _, _, text in rows]
+
+
+def _require_here(connection: Connection[Any], file: str, place: RecordPlace, last: tuple[str, int, int]) -> None:
+    """Raise ConfigError if no rows event of this server begins at the place of the last record."""
+    events = _events(connection, file, place.pos, 1)
+    kind = events[0][0] if events else "none"
+    topic, partition, at = last
+    if kind == "Transaction_payload":
+        raise ConfigError(
+            f"the last record (offset {at} of partition {partition} of {topic}) is of a compressed transaction, in"
+            " which records of several events have one place",
+            _STOP_CLEANLY,
+        )
+    if kind not in _ROWS:
+        raise _other_server(f"{file}:{place.pos}, the place of offset {at} of partition {partition} of {topic}")
+
+
+def _other_server(what: str) -> ConfigError:
+    return ConfigError(
+        f"the binlog of this server does not have {what}: the connector read another server", _STOP_CLEANLY
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Topics:
+    """The topics of captured tables, as the settings describe them."""
+
+    forms: dict[str, RecordForm]  #: form of the records, by topic
+    keys: dict[str, tuple[str, ...]]  #: names of the columns of each table's key
+    warnings: tuple[str, ...]  #: topics that cannot be read
+
+
+def _topics(connection: Connection[Any], settings: Settings) -> _Topics:
+    """Return the topics of captured tables."""
+    forms, keys, warnings = dict[str, RecordForm](), dict[str, tuple[str, ...]](), list[str]()
+    for table, shape in catalog.shapes_of(connection, catalog.tables(connection, settings.tables)).items():
+        twice = f"{table}: what the connector has sent behind its offset comes twice"
+        try:
+            format_ = format_of(for_table(settings), shape)
+            keys[str(table)] = tuple(field.column.name for field in format_.view.key)
+            form = RecordForm.of(format_, settings.formats)
+        except IncsnapError as error:
+            warnings.append(f"{twice}: {error.message}")
+            continue
+        if form.envelope:
+            forms[format_.topic] = form
+        else:
+            warnings.append(f"{twice}, because unwrapped rows do not show their places")
+    return _Topics(forms, keys, tuple(warnings))
+
+
+def _with_control_topics(settings: Settings, client: ClientSettings, seam: Seam, seconds: int) -> Seam:
+    """Return the seam with the ends of the topics of schema changes and transactions."""
+    statements, begun, ended = None, GtidSet(), GtidSet()
+    is_json = settings.formats.value.kind == "json"
+    if is_json and (topic := schema_topic(settings)) is not None:
+        statements = sent_statements(client, topic.name, seconds)
+    if is_json and (topic := transaction_topic(settings)) is not None:
+        begun, ended = sent_transactions(client, topic.name, seconds)
+    return Seam(seam.server_uuid, seam.least, seam.ends, seam.keyless, statements, str(begun), str(ended))
+
+
+def _requests(
+    running: RunningSnapshot, captured: Mapping[str, TableId], keys: Mapping[str, Sequence[str]]
+) -> tuple[tuple[Request, ...], list[str]]:
+    """Return what is left of an incremental snapshot, and sentences about it.
+
+    `captured`: captured tables by name. `keys`: names of the columns of each table's key.
+    """
+    lines: list[str] = []
+    requests: list[Request] = []
+    for number, waiting in enumerate(running.tables):
+        table = captured.get(waiting.name)
+        if table is None:
+            lines.append(f"{waiting.name} was to be read and is not captured: it is left out.")
+            continue
+        columns = (waiting.surrogate,) if waiting.surrogate else keys.get(waiting.name, ())
+        chosen = _rest(running, columns) if number == 0 else None
+        requests.append(Request(running.signal, DataCollection(table, waiting.condition, waiting.surrogate, chosen)))
+        where = "begins at its first row" if chosen is None else f"goes on behind the key {chosen.first}"
+        lines.append(f"The snapshot of {waiting.name} (signal {running.signal}) {where}.")
+    return tuple(requests), lines
+
+
+def _rest(running: RunningSnapshot, columns: Sequence[str]) -> ChosenRows | None:
+    """Return the rows of the first table that are not read; None if the table is to be read from its beginning.
+
+    The row of the last key is read again, because a range contains its ends.
+    """
+    if running.last_key is None or running.maximum_key is None:
+        return None
+    try:
+        first, last = (
+            json.dumps(dict(zip(columns, map(_limit, key), strict=True)), ensure_ascii=False)
+            for key in (running.last_key, running.maximum_key)
+        )
+    except (TypeError, ValueError):
+        return None
+    return ChosenRows(first=first, last=last)
+
+
+def _limit(value: Any) -> int | str:
+    """Return a value of a key in a form that a range takes. Raise TypeError if it has none."""
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        return value
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.isoformat(" ")
+    if isinstance(value, date | time) and not isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"a value of the type {type(value).__name__}")

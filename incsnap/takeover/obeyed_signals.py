@@ -1,0 +1,38 @@
+"""The signals in Kafka that a connector has obeyed: it commits its place to a consumer group."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from incsnap.config.settings import Settings
+from incsnap.errors import ServerUnreachable
+from incsnap.kafka.oauth_login import with_login
+
+_REQUEST_SECONDS = 30.0
+
+
+def obeyed_signals(settings: Settings) -> int | None:
+    """Return the offset of the signal topic from which no signal was obeyed; None if nothing says so.
+
+    Raise ServerUnreachable if Kafka does not answer.
+    """
+    signals = settings.signals
+    if "kafka" not in signals.channels:
+        return None
+    client = {
+        **with_login(signals.consumer),
+        "bootstrap.servers": signals.kafka_bootstrap_servers,
+        "group.id": signals.kafka_group_id,
+        "enable.auto.commit": "false",
+    }
+    try:
+        with closing(Consumer(client)) as consumer:
+            (place,) = consumer.committed([TopicPartition(signals.kafka_topic, 0)], timeout=_REQUEST_SECONDS)
+    except KafkaException as error:
+        raise ServerUnreachable(
+            f"Kafka at {signals.kafka_bootstrap_servers} does not say which signals of {signals.kafka_topic} were"
+            f" obeyed: {error.args[0].str()}"
+        ) from None
+    return int(place.offset) if place.offset is not None and place.offset >= 0 else None

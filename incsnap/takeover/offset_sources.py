@@ -1,0 +1,89 @@
+"""The places where Kafka Connect keeps a connector's offset, and the newest offset there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from incsnap.config.documents import read_document
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.connect_offsets import KeptOffset, kept_offset, kept_offsets
+from incsnap.takeover.java_objects import NotUnderstood, read_object
+
+_WHERE = (
+    "Give the worker's file with --worker, or the offset with --offsets: a file with what GET /connectors/NAME/offsets"
+    " prints, or the file of a standalone worker or of Debezium Server (offset.storage.file.filename)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOffset:
+    """A connector's offset, and where it was found."""
+
+    where: str  #: for messages
+    connector: str  #: name of the connector; "" if the place does not say it
+    content: dict[str, Any]  #: the offset's JSON
+
+
+def find_offset(settings: Settings, file: str, worker: str | None, given: str | None) -> FoundOffset:
+    """Return the offset of the connector whose file is `file`.
+
+    `worker`: file of its worker. `given`: file with the offset, which is read instead. Raise ConfigError if no place is
+    named, or if the place has no offset of this connector. Raise ServerUnreachable if Kafka does not answer.
+    """
+    own = read_document(file)
+    of_worker = {} if worker is None else read_document(worker)
+    name, prefix = own.get("name", ""), settings.topic_prefix
+    where, offsets = _offsets(settings, {**of_worker, **own}, given)
+    of_prefix = [each for each in offsets if each.server == prefix and each.content]
+    chosen = [each for each in of_prefix if each.connector in ("", name)] if name else of_prefix
+    if len(chosen) == 1 and chosen[0].content is not None:
+        return FoundOffset(where, chosen[0].connector, chosen[0].content)
+    if len(chosen) > 1:
+        listed = ", ".join(sorted(each.connector for each in chosen))
+        raise ConfigError(f"{where} has offsets of several connectors with topic.prefix {prefix}: {listed}", _NAME)
+    known = sorted({f"{each.connector or 'a connector'} (topic.prefix {each.server})" for each in offsets})
+    raise ConfigError(
+        f"{where} has no offset of the connector {name or 'in FILE'} with topic.prefix {prefix}."
+        f" It has those of: {', '.join(known[:10]) or 'no connector'}",
+        "Check `name` and topic.prefix in the connector's file: both must be the connector's.",
+    )
+
+
+_NAME = "Add the line `name` to the connector's file, with the connector's name in Kafka Connect."
+
+
+def _offsets(settings: Settings, named: Mapping[str, str], given: str | None) -> tuple[str, Iterable[KeptOffset]]:
+    """Return the place of the offsets, in words, and all offsets there."""
+    path = given or named.get("offset.storage.file.filename")
+    if path:
+        return f"The file {path}", _in_file(Path(path))
+    topic = named.get("offsets.storage.topic") or named.get("offset.storage.topic")
+    if not topic:
+        raise ConfigError("neither file says where the connector's offset is kept", _WHERE)
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    return f"The topic {topic}", kept_offsets(client, topic).values()
+
+
+def _in_file(path: Path) -> list[KeptOffset]:
+    """Return the offsets in a file. Raise ConfigError if it cannot be read, or has another form."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"the file with offsets cannot be read: {error}", _WHERE) from None
+    try:
+        if content.startswith(b"\xac\xed"):
+            kept = read_object(content)
+            in_map = [kept_offset(key, value) for key, value in kept.items()]
+            return [each for each in in_map if each is not None]
+        return [
+            KeptOffset("", str(each["partition"]["server"]), each.get("offset"))
+            for each in json.loads(content)["offsets"]
+        ]
+    except (NotUnderstood, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path} has no offsets of Kafka Connect: {error}", _WHERE) from None

@@ -1,0 +1,175 @@
+"""Tests of the seam against a modelled connector: what the topics have is left out, and nothing else.
+
+The connector writes the records of a log in order. It dies at any moment, when each partition has come to another
+record, perhaps between a deletion and its tombstone. It may start again at an earlier place and write records again.
+Each mutant replaces a rule by a wrong one, and must break.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from incsnap.envelope.record_images import DELETE, INSERT, TOMBSTONE, UPDATE
+from incsnap.envelope.seam import Keyless, PartitionEnd, Places, RecordPlace, Seam
+from incsnap.takeover import written_records
+from incsnap.takeover.written_records import PartitionReading
+from incsnap.verify.record_reading import DELETION, ROW
+from incsnap.verify.record_reading import TOMBSTONE as TOMBSTONE_STATE
+from incsnap.verify.topic_side import TOPIC_RECORDS, PartitionPart
+from tests.property.hypothesis_random import RANDOMS
+
+_PARTITIONS = 3
+#: The records of an insertion, an update, a deletion, and an update that changes the key.
+_CHANGES = ((INSERT,), (UPDATE,), (DELETE, TOMBSTONE), (DELETE, TOMBSTONE, INSERT))
+_STATES = {INSERT: ROW, UPDATE: ROW, DELETE: DELETION, TOMBSTONE: TOMBSTONE_STATE}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of the log."""
+
+    file: int
+    pos: int
+    row: int
+    op: int
+    key: bytes | None
+    topic: int  #: 0: records with keys, 1: records without
+
+    @property
+    def partition(self) -> int:
+        """The partition of the record's key."""
+        return 0 if self.key is None else self.key[0] % _PARTITIONS
+
+
+def log_of(rng: random.Random) -> list[Record]:
+    """Return the records of a random log, in order."""
+    records = []
+    pos, file = 4, 9
+    for _ in range(rng.randint(1, 12)):
+        if rng.random() < 0.1:
+            file, pos = file + 1, 4
+        topic = int(rng.random() < 0.2)
+        for row in range(rng.randint(1, 3)):
+            old, new = (bytes([rng.randrange(6)]) for _ in range(2))
+            change = rng.choice(_CHANGES if topic == 0 else ((INSERT,), (UPDATE,), (DELETE,)))
+            for op in change:
+                key = None if topic else new if op == INSERT else old
+                records.append(Record(file, pos, row, op, key, topic))
+        pos += rng.randint(1, 50)
+    return records
+
+
+def run(rng: random.Random) -> None:
+    """Let a connector die in a random log, and check which records the seam leaves out."""
+    log = log_of(rng)
+    # The offset is at the beginning of a row.
+    begins = [at for at, each in enumerate(log) if at == 0 or row_of(each) != row_of(log[at - 1])] + [len(log)]
+    offset = rng.choice(begins)
+    partitions = [*((0, number) for number in range(_PARTITIONS)), (1, 0)]
+    written: dict[tuple[int, int], list[Record]] = {partition: [] for partition in partitions}
+    for each in log[:offset]:
+        written[each.topic, each.partition].append(each)
+    for _ in range(rng.randint(1, 3)):
+        begin = rng.choice([each for each in begins if each <= offset])
+        for partition in written:
+            end = rng.randint(begin, len(log))
+            written[partition] += [each for each in log[begin:end] if (each.topic, each.partition) == partition]
+    least = RecordPlace(99, 0) if offset == len(log) else RecordPlace(*row_of(log[offset]))
+    seam = seam_of(rng, written, least)
+
+    places = Places.of(
+        pa.array([f"binlog.{each.file:06}" for each in log], pa.string()),
+        np.array([each.pos for each in log]),
+        np.array([each.row for each in log]),
+        np.array([each.op for each in log], np.uint8),
+    )
+    topics = np.array([each.topic for each in log])
+    numbers = np.array([each.partition for each in log], np.int32)
+    left_out = seam.has(["keyed", "keyless"], topics, numbers, places)
+    has = {(partition, id(each)) for partition, records in written.items() for each in records}
+    assert left_out.tolist() == [((each.topic, each.partition), id(each)) in has for each in log]
+    assert all(RecordPlace(*row_of(each)) < seam.last for each, out in zip(log, left_out, strict=True) if out)
+
+
+def many_runs() -> None:
+    """Run with many seeds."""
+    for seed in range(3_000):
+        run(random.Random(seed))
+
+
+def row_of(record: Record) -> tuple[int, int, int]:
+    """Return the place of the record's row."""
+    return record.file, record.pos, record.row
+
+
+def seam_of(rng: random.Random, written: dict[tuple[int, int], list[Record]], least: RecordPlace) -> Seam:
+    """Return the seam that the partitions show. They are read in batches of random sizes."""
+    ends, keyless = [], []
+    for (topic, number), records in written.items():
+        name = ("keyed", "keyless")[topic]
+        reading = PartitionReading(PartitionPart(name, number, 0, len(records)))
+        at = 0
+        while at < len(records):
+            size = rng.randint(1, 8)
+            reading.add(batch_of(records[at : at + size], at))
+            at += size
+        if reading.end is not None:
+            ends.append(PartitionEnd(name, number, reading.end))
+        if reading.keyless:
+            keyless.append(Keyless(name, tuple(sorted(reading.keyless))))
+    return Seam("server", least, tuple(ends), tuple(keyless))
+
+
+def batch_of(records: list[Record], at: int) -> pa.RecordBatch:
+    """Return records as the topic side reads them. Tombstones have no place."""
+    rows = [
+        {
+            "topic": "t",
+            "key": each.key,
+            "partition": each.partition,
+            "offset": at + number,
+            "time": 0,
+            "state": _STATES[each.op],
+            "row": b"{}" if _STATES[each.op] == ROW else None,
+            "is_snapshot": False,
+            "file": None if each.op == TOMBSTONE else f"binlog.{each.file:06}",
+            "pos": None if each.op == TOMBSTONE else each.pos,
+            "row_number": None if each.op == TOMBSTONE else each.row,
+        }
+        for number, each in enumerate(records)
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=TOPIC_RECORDS)
+
+
+@given(rng=RANDOMS)
+def test_the_seam_leaves_out_what_the_topics_have_and_nothing_else(rng: random.Random) -> None:
+    run(rng)
+
+
+def _ignore_tombstones(self: PartitionReading, batch: pa.RecordBatch) -> None:
+    """A wrong rule: a tombstone says nothing."""
+
+
+def _last_counts(self: PartitionReading, events: pa.RecordBatch) -> None:
+    """A wrong rule: the last record of a partition counts, not the greatest."""
+    self.end = None
+    _ADD_EVENTS(self, events.slice(len(events) - 1))
+
+
+_ADD_EVENTS = PartitionReading._add_events
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("_add_tombstones", _ignore_tombstones), ("_add_events", _last_counts)], ids=str
+)
+def test_a_wrong_rule_is_caught(name: str, wrong: Callable[..., None]) -> None:
+    with patch.object(written_records.PartitionReading, name, wrong), pytest.raises(AssertionError):
+        many_runs()
