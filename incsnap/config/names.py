@@ -6,6 +6,7 @@ A connector's file must work unchanged. So these settings are listed in one warn
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -26,6 +27,10 @@ NARROWING = {
     for kind in ("database", "table", "column")
     for side in ("include", "exclude")
 }
+
+
+#: The beginning of a name that is no misspelt one.
+_OFF = re.compile(r"[^A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +67,12 @@ def is_important(name: str) -> bool:
 
 
 def meant(name: str) -> str | None:
-    """Return the obeyed name closest to `name`, or None if none is close.
+    """Return the obeyed name closest to `name`, or None if none is close or the setting is switched off.
 
-    The cutoff of 0.8 allows one or two wrong letters in twenty.
+    The cutoff of 0.8 allows one or two wrong letters in twenty. JSON has no comments, so people put something before
+    the name of a setting that must not count, as in `_table.include.list`.
     """
+    if _OFF.match(name) or name.lower().startswith("comment"):
+        return None
     matches = difflib.get_close_matches(name.lower().replace("_", "."), SETTINGS, n=1, cutoff=0.8)
     return matches[0] if matches else None

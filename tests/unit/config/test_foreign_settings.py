@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from incsnap.config.corrections import corrections
 from incsnap.config.load import from_properties
 from incsnap.errors import ConfigError
 from tests.support.job_settings import LEAST, loaded_with, problems_with
@@ -28,6 +29,14 @@ def test_an_unknown_name_close_to_one_of_ours_is_asked_about() -> None:
     (warning,) = loaded_with(tombstone__on__delete="false", completely__else="1").warnings
     assert "tombstone.on.delete (did you mean tombstones.on.delete?)" in warning
     assert "completely.else" in warning
+
+
+@pytest.mark.parametrize("name", ["_table.include.list", "#table.include.list", "comment_table.include.list"])
+def test_a_setting_that_is_switched_off_by_its_name_is_unknown_and_stays_off(name: str) -> None:
+    loaded = from_properties({**LEAST, name: "shop.orders"}, {})
+    assert any(warning.endswith(f"{name} (unknown)") for warning in loaded.warnings)
+    assert loaded.settings.tables.table_include == ()
+    assert corrections({name: "shop.orders"}, {}) == ()
 
 
 def test_a_misspelt_name_that_a_job_needs_is_a_problem_beside_the_missing_one() -> None:
