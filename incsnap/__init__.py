@@ -14,6 +14,10 @@ Changes as a DataFrame, without Kafka (docs/spark.md):
     changes = reader.option("table", "shop.orders").load()
     incsnap.merge_into(changes, "lake.orders").option("checkpointLocation", "/checkpoints/orders").start()
 
+Whether a DataFrame holds what a table holds:
+
+    differences = incsnap.compare(spark, settings, "shop.orders", spark.table("lake.orders"), gtid_set)
+
 Each name is imported when it is first used. PySpark takes half a second to import, and `incsnap --help` must not wait.
 """
 
@@ -25,11 +29,12 @@ from typing import TYPE_CHECKING
 
 from incsnap.version import __version__
 
-__all__ = ["Job", "Settings", "__version__", "merge_into", "register", "start"]
+__all__ = ["Job", "Settings", "__version__", "compare", "merge_into", "register", "start"]
 
 if TYPE_CHECKING:
     from incsnap.config.load import load as load
     from incsnap.config.settings import Settings
+    from incsnap.spark.comparing import compare
     from incsnap.spark.frames import register
     from incsnap.spark.merging import merge_into
     from incsnap.spark.session_job import Job, start
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "Job": "incsnap.spark.session_job",
     "Settings": "incsnap.config.settings",
+    "compare": "incsnap.spark.comparing",
     "load": "incsnap.config.load",
     "merge_into": "incsnap.spark.merging",
     "register": "incsnap.spark.frames",

@@ -91,6 +91,13 @@ def of_table(settings: Settings, table: TableId | None, columns: str) -> Setting
     return settings.model_copy(update={"frame": settings.frame.model_copy(update={"table": table, "columns": columns})})
 
 
+def settings_of_table(settings: Settings, table: TableId, *, envelope: bool) -> Settings:
+    """Return a job's settings for reading one table as a DataFrame, without the transforms of its records."""
+    plain = settings.model_copy(update={"transforms": (), "skipped_operations": frozenset({"t"})})
+    frame = FrameSettings(table=table, envelope=envelope)
+    return plain.model_copy(update={"frame": frame, **_of_one_table(plain, table, envelope=envelope)})
+
+
 def refuse_mode(mode: str) -> None:
     """Raise ConfigError if `mode` (`snapshot.mode`) is one that only a job to Kafka has.
 

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import incsnap
+from incsnap.mysql.watermarks import executed
 from lab.captured_database import CapturedDatabase
 from lab.running_job import write_properties
 from lab.table_designs import ORDERS
@@ -69,3 +70,7 @@ def test_examples_of_the_interface_run(spark: SparkSession, play: CapturedDataba
     wait_until(lambda: job.status().state == "stopped")
     run_example(incsnap.register, play, spark=spark)
     run_example(incsnap.merge_into, play, spark=spark)
+    reader = spark.read.format("incsnap").option("config", str(Path("shop.properties").resolve()))
+    orders = reader.option("table", str(play.tables[0][1])).load().localCheckpoint()
+    with play.connect() as connection:
+        run_example(incsnap.compare, play, spark=spark, orders=orders, gtid_set=str(executed(connection)))

@@ -58,7 +58,7 @@ def job_in(folder: Path) -> Job:
 
 def test_completion_shows_the_public_names() -> None:
     assert dir(incsnap) == sorted(incsnap.__all__)
-    assert {"Job", "Settings", "merge_into", "register", "start"} <= set(dir(incsnap))
+    assert {"Job", "Settings", "compare", "merge_into", "register", "start"} <= set(dir(incsnap))
     assert all(hasattr(incsnap, name) for name in dir(incsnap))
 
 
