@@ -16,9 +16,10 @@ from incsnap.tables import TableShape
 _TABLE_ID = np.dtype("<u8")
 
 
-#: A transaction in a slice: its first event there, and the number of its file. NumPy's `take` and `compress` are ten
-#: times as fast on such an array as an index in brackets.
-IN_SLICE = np.dtype([("event", "<i8"), ("file", "<i4"), ("transaction", TRANSACTION)])
+#: A transaction in a slice: its first event there, the number of the file with its events, and of the file with its
+#: GTID event. The two files differ if XA COMMIT stands in a later file than XA PREPARE. NumPy's `take` and `compress`
+#: are ten times as fast on such an array as an index in brackets.
+IN_SLICE = np.dtype([("event", "<i8"), ("file", "<i4"), ("gtid_file", "<i4"), ("transaction", TRANSACTION)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +28,7 @@ class SliceTransactions:
 
     records: npt.NDArray[np.void]  #: one element of `IN_SLICE` for each transaction
     sources: tuple[Source, ...]  #: GTID sources; `source` of a record is an index here
-    files: tuple[str, ...]  #: binlog files; `file` of a record is an index here
+    files: tuple[str, ...]  #: binlog files; `file` and `gtid_file` of a record are indexes here
 
     def __len__(self) -> int:
         return len(self.records)

@@ -82,6 +82,8 @@ def _joined(chosen: list[_Chosen], ids: IdTable) -> Slice:
         part = np.empty(len(each.fragments), IN_SLICE)
         part["event"] = counted + each.firsts
         part["file"] = files.setdefault(each.segment.file, len(files))
+        shown = each.segment.visible_at
+        part["gtid_file"] = files.setdefault(shown[0], len(files)) if shown else part["file"]
         part["transaction"] = each.segment.transactions.take(each.fragments)
         parts.append(part)
         counted += len(each.events)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from incsnap.binlog.slices import Slice
 from incsnap.binlog.table_rows import Charsets
 from incsnap.binlog.tail import Tail
 from incsnap.config.settings import FrameSettings, Settings
+from incsnap.envelope.records import MARKED_OPERATIONS
 from incsnap.errors import BinlogError, IncsnapError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
@@ -34,6 +36,9 @@ from incsnap.verify.table_side import VerifiedTable
 
 #: Bytes of binlog that are decoded at once.
 _BATCH_BYTES = 16 << 20
+_CREATED, _DELETED = (MARKED_OPERATIONS.index(each) for each in "cd")
+#: A row behind all rows of an event.
+_LAST_ROW = 1 << 62
 #: Seconds without progress after which the server counts as lost.
 _SILENCE_SECONDS = 60.0
 
@@ -43,10 +48,55 @@ class TableChanged(IncsnapError):
 
     hint = "Run the command again when no statement changes the table."
 
+    def __init__(self, message: str, hint: str | None = None, tables: Collection[TableId] = ()) -> None:
+        super().__init__(message, hint)
+        self.tables = tables  #: changed tables
+
 
 def place_in_log(file: str, pos: int, row: int = 0) -> RowPlace:
     """Return the place. Raise ValueError if the name of the file does not end with a number."""
     return RowPlace(int(file.rpartition(".")[2]), pos, row)
+
+
+@dataclass(slots=True)
+class _KeyEvents:
+    """The events of keys that were read so far."""
+
+    last: dict[TopicKey, RowPlace] = field(default_factory=dict)  #: place of the last event of each key
+    due: dict[TopicKey, RowPlace] = field(default_factory=dict)  #: as `Events.due`
+    changed: set[TopicKey] = field(default_factory=set)  #: keys with an event that is not of the low watermark
+    _before: tuple[str, int] = ("", 0)  #: GTID and position of the last rows event
+
+    def note(self, key: TopicKey, place: RowPlace, due: RowPlace | None) -> None:
+        """Note the next event of `key`. `due`: None if the event is due at its place."""
+        if place < self.last.get(key, place):
+            return
+        self.last[key] = place
+        self.due.pop(key, None)
+        if due is not None:
+            self.due[key] = due
+
+    def dues(self, slice_: Slice) -> dict[int, RowPlace]:
+        """Return when events of the slice are due, by their index, if this is not their place.
+
+        An event that has the position of the event before lies in a compressed transaction. An event that lies before
+        the GTID event of its transaction belongs to an XA transaction.
+        """
+        rows = np.flatnonzero(slice_.is_rows)
+        owners = slice_.transaction_of(rows)
+        records, files = slice_.transactions.records[owners], slice_.transactions.files
+        begins = records["transaction"]["pos"]
+        is_xa = (records["file"] != records["gtid_file"]) | (slice_.positions[rows] < begins)
+        gtids = slice_.transactions.gtids()
+        dues = {}
+        for event, owner, file, begin, late in zip(
+            rows.tolist(), owners.tolist(), records["gtid_file"].tolist(), begins.tolist(), is_xa.tolist(), strict=True
+        ):
+            here = gtids[owner], int(slice_.positions[event])
+            if late or here == self._before:
+                dues[event] = place_in_log(files[file], begin if late else here[1], _LAST_ROW)
+            self._before = here
+        return dues
 
 
 class ChangedKeys:
@@ -76,8 +126,8 @@ class ChangedKeys:
         begin, since = low.executed, min(since, low.end)
         if since < low.end:
             begin, since = self._before(since, low)
-        last: dict[TopicKey, RowPlace] = {}
-        changed: set[TopicKey] = set()
+        noted = _KeyEvents()
+        altered: dict[str, RowPlace] = {}
         chosen = None if keys is None else set(keys)
         start = StreamPosition(begin, "", 0)
         beside = partial(connect_beside, partial(dial, self._settings.mysql))
@@ -93,14 +143,18 @@ class ChangedKeys:
                 elif time.monotonic() > deadline:
                     raise BinlogError(f"the server does not send the binlog up to {high[0]}:{high[1]}", "Try again.")
                 for change in step.changes:
+                    touched = [table for table in self._tables if change.touches(table)]
                     gtid = change.origin.gtid if change.origin else ""
-                    if any(map(change.touches, self._tables)) and not _is_in(gtid, low.executed):
-                        raise TableChanged(f"a statement changed a table meanwhile: {change.sql[:200]}")
+                    if touched and not _is_in(gtid, low.executed):
+                        raise TableChanged(f"a statement changed a table meanwhile: {change.sql[:200]}", tables=touched)
+                    if change.origin and not (change.truncates or change.moves_rows_in):
+                        at = place_in_log(change.origin.file, change.origin.pos)
+                        altered |= {self._tables[table].topic: at for table in touched}
                 for slice_ in tail.slices(start, step.end, 1):
-                    self._note(slice_, low, chosen, last, changed)
+                    self._note(slice_, low, chosen, noted)
                 tail.forget(step.end)
                 start = step.end
-        return Events(since, last, changed)
+        return Events(since, noted.last, noted.due, noted.changed, altered)
 
     def _before(self, since: RowPlace, low: Low) -> tuple[GtidSet, RowPlace]:
         """Return the transactions before the file of `since`, and the place from which on all events are read."""
@@ -117,8 +171,7 @@ class ChangedKeys:
         slice_: Slice,
         low: Low,
         chosen: Collection[TopicKey] | None,
-        last: dict[TopicKey, RowPlace],
-        changed: set[TopicKey],
+        noted: _KeyEvents,
     ) -> None:
         slice_ = slice_.with_definitions(tuple(table.shape for table in self._tables.values()))
         files = slice_.transactions.files
@@ -126,21 +179,39 @@ class ChangedKeys:
         of_event = slice_.transactions.records["file"][np.maximum(owners, 0)].tolist()
         positions = slice_.positions.tolist()
         known = {gtid: _is_in(gtid, low.executed) for gtid in slice_.transactions.gtids()}
+        dues = noted.dues(slice_)
         for _, topic, table_runs, records in change_blocks(slice_, self._charsets, self._layout, self._settings, 0):
             runs = table_runs if isinstance(table_runs, tuple) else (Run(topic, "", len(records)),)
             for run, part in by_run(records, runs):
                 name, table = run.topic, self._topics[run.topic]
                 keys = read_keys(part.column("key"), table.form.of_table).to_pylist()
                 marks = part.column("marks")
-                columns = [pc.struct_field(marks, field).to_pylist() for field in ("event", "row", "gtid")]
-                for key, event, row, gtid in zip(keys, *columns, strict=True):
+                events, ops, gtids = (pc.struct_field(marks, field).to_pylist() for field in ("event", "op", "gtid"))
+                for key, event, row, gtid in zip(keys, events, _row_numbers(events, ops), gtids, strict=True):
                     named = (name, key)
                     if event is None or (chosen is not None and named not in chosen):
                         continue
                     place = place_in_log(files[of_event[event]], positions[event], row)
-                    last[named] = max(last.get(named, place), place)
+                    noted.note(named, place, dues.get(event))
                     if not known[gtid]:
-                        changed.add(named)
+                        noted.changed.add(named)
+
+
+def _row_numbers(events: Sequence[int | None], operations: Sequence[int | None]) -> list[int]:
+    """Return for each record the number of its row in its event, as `source.row` has it.
+
+    A row whose key changed has a deletion, a tombstone and a creation.
+    """
+    moved = {event for event, op in zip(events, operations, strict=True) if op == _DELETED}
+    numbers: list[int] = []
+    before, row = None, -1
+    for event, op in zip(events, operations, strict=True):
+        row = -1 if event != before else row
+        # In an event with deletions a creation belongs to the row of the deletion before.
+        row += op is not None and not (op == _CREATED and event in moved)
+        numbers.append(row)
+        before = event
+    return numbers
 
 
 def _is_in(gtid: str, executed: GtidSet) -> bool:

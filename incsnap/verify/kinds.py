@@ -22,17 +22,27 @@ OF_HISTORY = (SENT_TWICE, BACK_IN_TIME)
 KINDS = (*DIFFERENCES, UNVERIFIABLE, *OF_HISTORY)
 
 
-def kind_of(
-    row: bytes | None, record: LastRecord | None, older: Sequence[bytes | None], last_event: RowPlace | None
-) -> str:
+def kind_of(row: bytes | None, record: LastRecord | None, older: LastRecord | None, last_event: RowPlace | None) -> str:
     """Return the kind of a proved difference.
 
-    `row` is the table's, `record` the last one in the topic. `older` are the rows of the key's earlier records.
-    `last_event` is the place of the key's last event in the binlog; None if it is not known.
+    `row` is the table's, `record` the last one in the topic. `older` is an earlier record of the key with the row of
+    `record`, None if there is none. `last_event` is the place of the key's last event in the binlog; None if it is not
+    known.
     """
     if row is None:
         return EXTRA if record is not None and record.row is not None else NO_TOMBSTONE
     if record is None or record.row is None:
         return MISSING
-    overtaken = record.place is not None and last_event is not None and last_event > record.place
-    return STALE if overtaken or record.row in older else WRONG
+    return STALE if older is not None or is_behind(record.place or record.read_at, last_event) else WRONG
+
+
+def older_record(record: LastRecord | None, earlier: Sequence[LastRecord]) -> LastRecord | None:
+    """Return the newest of the earlier records of a key that has the row of `record`, or None."""
+    if record is None or record.row is None:
+        return None
+    return next((each for each in reversed(earlier) if each.row == record.row), None)
+
+
+def is_behind(place: RowPlace | None, later: RowPlace | None) -> bool:
+    """Return True if both places are known, and `later` comes after `place`."""
+    return place is not None and later is not None and place < later

@@ -26,12 +26,20 @@ They know no SQL, no Kafka and no clock.
 * **Behind.** Otherwise the topic may still catch up. The next round reads *k* again.
 
 **How far a partition came** (`Reached`). A connector writes the events of one partition in the order of the binlog. So
-a record of an event at place *p* shows that the partition has every event up to *p*. The last place counts, not the
+a record of an event at place *p* shows that the partition has every event before *p*. The last place counts, not the
 highest one (`reached_by`): a connector that was killed repeats events, and while it does so a key may be back at an
 older row. The places of other partitions show only that the connector has read so far. Their records may arrive
 earlier. The record of a row that a snapshot has read shows no more: the snapshot may not have come to other rows. Both
 are **weak** evidence. A difference that rests on weak evidence is looked at again after a stated time
 (`incsnap.verify.rounds`), and the report says so.
+
+A record at place *p* shows nothing about the other event at *p*: a change of a key is two records, one for each key.
+Only the record of *k* itself shows that the partition has the event of *k* at its place (`has_reached`).
+
+Some events are **due** later than at their place (`Events.due`). All events of a compressed transaction have the place
+of the transaction, so a record there shows only what lies before the transaction. The rows of an XA transaction lie
+before its XA PREPARE, and incsnap sends them at XA COMMIT. A partition has such an event for certain once it has come
+to a later transaction.
 
 If a partition came only to a place before *L*, step 5 begins there. So events of *L* behind this place are known, and
 their keys are behind, not different. A key without an event there has its last event before the place.
@@ -91,6 +99,7 @@ class LastRecord:
     #: whether the deletion is complete: a tombstone, or a deletion of a topic without tombstones
     tombstone: bool = False
     place: RowPlace | None = None  #: place of its event; None: it has none
+    read_at: RowPlace | None = None  #: for a row of a snapshot: place of which the row is, or older; None: unknown
     followed: bool = False  #: whether another record of the partition lies behind it
 
 
@@ -100,7 +109,11 @@ class Events:
 
     since: RowPlace  #: every event of a transaction of the low watermark from here on was read
     last: Mapping[TopicKey, RowPlace] = field(default_factory=dict)  #: place of the last event of each key
+    #: Place behind which a partition has the last event of a key, if this is not the place of the event.
+    due: Mapping[TopicKey, RowPlace] = field(default_factory=dict)
     changed: Collection[TopicKey] = frozenset()  #: keys with an event that is not of the low watermark
+    #: Place of the last statement that changed the columns of the table of a topic.
+    altered: Mapping[str, RowPlace] = field(default_factory=dict)
 
 
 class Verdict(Enum):
@@ -182,20 +195,26 @@ def judge(
         if record.followed:
             return Judgement(Verdict.DIFFERENT)
         reached = Reached(None, reached.strong if reached.weak is None else reached.weak)
-    if has_reached(key, low, events, reached.strong):
+    own = None if record is None else record.place
+    if has_reached(key, low, events, reached.strong, own):
         return Judgement(Verdict.DIFFERENT)
-    if has_reached(key, low, events, reached.weak):
+    if has_reached(key, low, events, reached.weak, own):
         return Judgement(Verdict.DIFFERENT, weak=True)
     return Judgement(Verdict.BEHIND)
 
 
-def has_reached(key: TopicKey, low: Low, events: Events, place: RowPlace | None) -> bool:
-    """Return True if a partition that came to `place` has the last event of the low watermark of `key`."""
+def has_reached(key: TopicKey, low: Low, events: Events, place: RowPlace | None, own: RowPlace | None = None) -> bool:
+    """Return True if a partition that came to `place` has the last event of the low watermark of `key`.
+
+    `own`: place of the last record of `key`.
+    """
     if place is None:
         return False
     if place >= low.end:
         return True
     if events.since > place:
         return False
-    last = events.last.get(key)
-    return last is None or last <= place
+    if key not in events.last:
+        return True
+    due = events.due.get(key, events.last[key])
+    return due < place or (own is not None and due <= own)

@@ -47,9 +47,10 @@ _ENVELOPE = (
     rf'\{{"before":(?:null|{_OBJECT}),"after":(?P<after>null|{_OBJECT}),"source":(?P<source>{_OBJECT}),'
     r'.*?"op":"(?P<op>[a-z])"'
 )
+# A job that has just begun knows no file, and its rows of a snapshot name none.
 _SOURCE = (
     r'"snapshot":(?:null|"?(?P<snapshot>[a-z_]+)"?),.*?'
-    r'"file":"(?P<file>[^"]*)","pos":(?P<pos>[0-9]+),"row":(?P<row>[0-9]+)'
+    r'"file":"(?P<file>[^"]+)","pos":(?P<pos>[0-9]+),"row":(?P<row>[0-9]+)'
 )
 
 

@@ -3,7 +3,9 @@ wrong."""
 
 from __future__ import annotations
 
+import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -27,8 +29,8 @@ from incsnap.verify.allowance import Allowance
 from incsnap.verify.both_sides import LiveSides, differing_columns
 from incsnap.verify.changed_keys import TableChanged
 from incsnap.verify.evidence import ConnectorOffsets, Evidence
-from incsnap.verify.kinds import MISSING, STALE, UNVERIFIABLE, WRONG, kind_of
-from incsnap.verify.proof import Events, TopicKey, Verdict, observe
+from incsnap.verify.kinds import MISSING, STALE, UNVERIFIABLE, WRONG, is_behind, kind_of, older_record
+from incsnap.verify.proof import Events, LastRecord, TopicKey, Verdict, observe
 from incsnap.verify.record_reading import for_table
 from incsnap.verify.report import Difference, TableReport
 from incsnap.verify.rounds import Limits, Outcome, settle
@@ -114,20 +116,26 @@ def _compare(
     reports: Mapping[str, TableReport],
     choice: Choice,
 ) -> _Course | None:
-    """Compare `tables`, by topic, and fill in their reports. Return the course; None if no attempt succeeded."""
-    for attempt in range(1, _ATTEMPTS + 1):
-        with closing(WholeTables(spark, settings, list(tables.values()), choice.allowance)) as whole:
-            course = _Course(settings, client, connection, tables, whole, choice)
+    """Compare `tables`, by topic, and fill in their reports. Return the course; None if no attempt succeeded.
+
+    An attempt ends if a statement changes a table. Another one begins, without tables that have other columns now, and
+    without those that statements have changed too often.
+    """
+    left, changes = dict(tables), Counter[str]()
+    while left:
+        with closing(WholeTables(spark, settings, list(left.values()), choice.allowance)) as whole:
+            course = _Course(settings, client, connection, left, whole, choice)
             try:
-                course.run(reports)
+                course.run({topic: reports[topic] for topic in left})
                 return course
             except TableChanged as error:
-                log.warning("Attempt %d of %d: %s", attempt, _ATTEMPTS, error.message)
-                again = catalog.shapes_of(connection, [table.shape.id for table in tables.values()])
-                if any(again.get(table.shape.id) != without_defaults(table.shape) for table in tables.values()):
-                    break
-    for report in reports.values():
-        report.refused = _CHANGED
+                log.warning("The comparison begins again: %s", error.message)
+                again = catalog.shapes_of(connection, [table.shape.id for table in left.values()])
+                changes.update(topic for topic, table in left.items() if table.shape.id in error.tables)
+        for topic, table in list(left.items()):
+            if changes[topic] >= _ATTEMPTS or again.get(table.shape.id) != without_defaults(table.shape):
+                reports[topic].refused = _CHANGED
+                del left[topic]
     return None
 
 
@@ -231,11 +239,11 @@ class _Course:
         """Return the last events of keys whose rows differ, from the places of their records on, if the binlog has
         them."""
         places = {
-            key: outcome.record.place
+            key: place
             for key, outcome in outcomes.items()
             if outcome.judgement.verdict is Verdict.DIFFERENT and not outcome.unproved
-            if outcome.row is not None and outcome.record is not None
-            if outcome.record.row is not None and outcome.record.place is not None
+            if outcome.row is not None and outcome.record is not None and outcome.record.row is not None
+            if (place := outcome.record.place or outcome.record.read_at) is not None
         }
         if not places:
             return None
@@ -251,14 +259,26 @@ class _Course:
             return None
         record, history = outcome.record, self._sides.histories[key]
         last = None if later is None else later.last.get(key)
-        kind = kind_of(outcome.row, record, history.older, last)
+        older = older_record(record, history.older)
+        kind = kind_of(outcome.row, record, older, last)
+        place = None if record is None else record.place or record.read_at
+        if kind in (STALE, WRONG) and not is_behind(place, last):
+            altered = None if later is None else later.altered.get(key[0])
+            if is_behind(place, altered) or _has_other_columns(outcome.row, record):
+                return Difference(key[1], UNVERIFIABLE, note="a statement has changed the table behind its record")
         if kind == MISSING and record is None and key[0] in self._cut and not self._is_compacted(key[0]):
             return Difference(key[1], UNVERIFIABLE, note="the topic no longer has its oldest records")
         columns: list[str] = []
         if kind in (STALE, WRONG) and outcome.row and record is not None and record.row:
             columns = differing_columns(self._tables[key[0]], outcome.row, record.row)
-        note = "it rests on records of other partitions or tables" if outcome.judgement.weak else ""
-        return Difference(key[1], kind, tuple(columns), note)
+        notes = ["it rests on records of other partitions or tables"] if outcome.judgement.weak else []
+        if kind == STALE:
+            notes.append(
+                f"the row of partition {older.partition}, offset {older.offset}"
+                if older is not None
+                else "the binlog has a later change"
+            )
+        return Difference(key[1], kind, tuple(columns), "; ".join(notes))
 
     def _is_compacted(self, topic: str) -> bool:
         """Whether Kafka keeps the last record of each key of the topic."""
@@ -266,3 +286,13 @@ class _Course:
             return bool(topic_config(self._client, topic)["cleanup.policy"] == "compact")
         except KafkaException:
             return False
+
+
+def _has_other_columns(row: bytes | None, record: LastRecord | None) -> bool:
+    """Return True if the record's row names other columns than the table's row."""
+    if row is None or record is None or record.row is None:
+        return False
+    try:
+        return set(json.loads(row)) != set(json.loads(record.row))
+    except (ValueError, TypeError):
+        return False

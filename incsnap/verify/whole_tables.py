@@ -43,7 +43,7 @@ _SESSION = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
 }
-#: Most older rows of a key that are kept, to tell a stale row.
+#: Most older records of a key that are kept, to tell a stale row.
 _OLDER = 50
 
 
@@ -60,7 +60,7 @@ class History:
     """The records of a key."""
 
     record: LastRecord | None = None  #: the last one
-    older: list[bytes | None] = field(default_factory=list)  #: rows of earlier ones, the oldest first
+    older: list[LastRecord] = field(default_factory=list)  #: earlier ones but tombstones, the oldest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +132,12 @@ class WholeTables:
         same = Window.partitionBy(
             "topic", "key", "partition", "state", "file", "pos", "row_number", F.xxhash64("row")
         ).orderBy("offset")
-        earlier = F.max("place").over(of_key.rowsBetween(Window.unboundedPreceding, -1))
-        placed = self._records.withColumn("place", _event_place()).where(F.col("place").isNotNull())
+        # For this reason the row says nothing of the order.
+        earlier = F.max("event").over(of_key.rowsBetween(Window.unboundedPreceding, -1))
+        placed = self._records.withColumn("event", F.when(_event_place().isNotNull(), F.struct("file", "pos")))
+        placed = placed.where(F.col("event").isNotNull())
         judged = placed.select(
-            "topic", (F.row_number().over(same) > 1).alias("twice"), (F.col("place") < earlier).alias("back")
+            "topic", (F.row_number().over(same) > 1).alias("twice"), (F.col("event") < earlier).alias("back")
         )
         history = judged.groupBy("topic").agg(
             F.sum(F.col("twice").cast("int")).alias("twice"), F.sum(F.col("back").cast("int")).alias("back")
@@ -151,7 +153,7 @@ class WholeTables:
         """Return what each partition's records show about how far it came."""
         assert self._records is not None
         placed = self._records.withColumn("event", _event_place()).withColumn(
-            "read", F.when(F.col("is_snapshot"), F.struct("file", "pos", "row_number"))
+            "read", F.when(F.col("is_snapshot") & F.col("file").isNotNull(), F.struct("file", "pos", "row_number"))
         )
         last = F.max_by("event", F.when(F.col("event").isNotNull(), F.col("offset"))).alias("event")
         with self._allowance.spark_job():
@@ -164,8 +166,10 @@ class WholeTables:
         """Return the keys whose sides differ, of one key in `sample`."""
         assert self._rows is not None
         assert self._records is not None
-        newest = F.struct("time", "offset", "state", F.xxhash64("row").alias("hash"))
-        last = self._records.groupBy("topic", "key").agg(F.max(newest).alias("last"))
+        # The order of a partition is that of its offsets: the clock of a producer may go back.
+        newest = F.struct("offset", "time", "state", F.xxhash64("row").alias("hash"))
+        of_partition = self._records.groupBy("topic", "key", "partition").agg(F.max(newest).alias("one"))
+        last = of_partition.groupBy("topic", "key").agg(F.max_by("one", F.col("one.time")).alias("last"))
         if self._allowance.tasks is not None:
             # Otherwise the two sides of the join are shuffled at the same time.
             self._last = last = last.persist(StorageLevel.DISK_ONLY)
@@ -193,7 +197,10 @@ class WholeTables:
         if not keys:
             return {}
         only_these = self._spark.createDataFrame(chosen)
-        records = self._records.join(F.broadcast(only_these), ["topic", "key"], "left_semi").orderBy("time", "offset")
+        records = self._records.join(F.broadcast(only_these), ["topic", "key"], "left_semi")
+        # A key that is in several partitions moved with the number of partitions.
+        left = F.max_by("time", "offset").over(Window.partitionBy("topic", "key", "partition"))
+        records = records.withColumn("left", left).orderBy("left", "partition", "offset")
         histories: dict[TopicKey, History] = {}
         with self._allowance.spark_job():
             of_keys = records.toArrow()
@@ -222,11 +229,12 @@ def note_records(records: RecordBatch, histories: dict[TopicKey, History], *, on
             continue
         history = histories.setdefault((topic, key), History())
         if history.record is not None and state != TOMBSTONE:
-            history.older = [*history.older[-_OLDER:], history.record.row]
-        place = place_in_log(file, pos, number) if file and not is_read else None
+            history.older = [*history.older[-_OLDER:], history.record]
+        known = place_in_log(file, pos, number) if file else None
+        place, read_at = (None, known) if is_read else (known, None)
         if state == TOMBSTONE and history.record is not None:
             place = history.record.place
-        history.record = LastRecord(row, partition, offset, state == TOMBSTONE, place)
+        history.record = LastRecord(row, partition, offset, state == TOMBSTONE, place, read_at)
 
 
 def note_places(records: RecordBatch, facts: dict[tuple[str, int], PartitionFacts]) -> None:

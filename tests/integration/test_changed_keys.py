@@ -81,6 +81,88 @@ def test_changed_keys_and_their_last_places(
     assert older.last[key(1)].row == 0
 
 
+def test_rows_have_the_numbers_of_their_source_block(
+    connection: Connection[Any], cursor: Cursor, settings: Settings, database: str
+) -> None:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+    table = table_of(connection, settings, database)
+    log, low = Log(connection, settings, table), low_of(connection)
+    cursor.execute("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6)")
+    cursor.execute("DELETE FROM t WHERE id < 3")
+    cursor.execute("UPDATE t SET id = id + 10 * (id > 3) , v = 7 WHERE id < 6")
+
+    events = log.events(low)
+
+    rows = {number: events.last[table.topic, b'{"id":%d}' % number].row for number in (1, 2, 3, 4, 5, 6, 14, 15)}
+    assert rows == {1: 0, 2: 1, 3: 0, 4: 1, 14: 1, 5: 2, 15: 2, 6: 5}
+
+
+def test_events_of_compressed_transactions_are_due_behind_them(
+    connection: Connection[Any], cursor: Cursor, settings: Settings, database: str
+) -> None:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+    table = table_of(connection, settings, database)
+    log, low = Log(connection, settings, table), low_of(connection)
+    cursor.execute("SET SESSION binlog_transaction_compression = ON")
+    cursor.execute("BEGIN")
+    cursor.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
+    cursor.execute("UPDATE t SET v = 9 WHERE id = 1")
+    cursor.execute("COMMIT")
+    cursor.execute("SET SESSION binlog_transaction_compression = OFF")
+    behind = low_of(connection)
+
+    events = log.events(low)
+
+    first, second = ((table.topic, b'{"id":%d}' % number) for number in (1, 2))
+    # Both events have one place, and the second one begins with row 0 again.
+    assert events.last[first] < events.last[second]
+    assert events.last[second] < events.due[first] < behind.end
+    assert second not in events.due
+
+
+def test_events_of_xa_transactions_are_due_behind_xa_commit(
+    connection: Connection[Any], cursor: Cursor, settings: Settings, database: str
+) -> None:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+    table = table_of(connection, settings, database)
+    log, low = Log(connection, settings, table), low_of(connection)
+    for number in (1, 2):
+        cursor.execute(f"XA START '{database}-{number}'")
+        cursor.execute(f"INSERT INTO t VALUES ({number}, 0)")
+        cursor.execute(f"XA END '{database}-{number}'")
+        cursor.execute(f"XA PREPARE '{database}-{number}'")
+    cursor.execute("INSERT INTO t VALUES (3, 3)")
+    cursor.execute(f"XA COMMIT '{database}-1'")
+    cursor.execute("FLUSH BINARY LOGS")
+    second_file = low_of(connection)
+    cursor.execute(f"XA COMMIT '{database}-2'")
+
+    events = log.events(low)
+
+    one, two, three = ((table.topic, b'{"id":%d}' % number) for number in (1, 2, 3))
+    assert events.last[one] < events.last[two] < events.last[three] < events.due[one] < second_file.end
+    assert events.due[two] > second_file.end
+    assert three not in events.due
+
+
+def test_the_last_statement_that_changed_the_columns_has_a_place(
+    connection: Connection[Any], cursor: Cursor, settings: Settings, database: str
+) -> None:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+    first = low_of(connection)
+    cursor.execute("ALTER TABLE t ADD w INT")
+    second = low_of(connection)
+    cursor.execute("TRUNCATE TABLE t")
+    third = low_of(connection)
+    table = table_of(connection, settings, database)
+    log = Log(connection, settings, table)
+
+    assert first.end < log.events(third, since=first).altered[table.topic] < second.end
+    # A FLUSH keeps the statements of the file out of the stretch.
+    cursor.execute("FLUSH BINARY LOGS")
+    assert log.events(low_of(connection), since=low_of(connection)).altered == {}
+
+
 @pytest.mark.parametrize("statement", ["ALTER TABLE t ADD w INT", "TRUNCATE TABLE t"])
 def test_a_statement_that_changes_the_table_is_an_error(
     connection: Connection[Any], cursor: Cursor, settings: Settings, database: str, statement: str

@@ -80,6 +80,17 @@ def _weak_as_strong(given: dict[str, Any]) -> None:
     given["reached"] = Reached(max(filter(None, (reached.strong, reached.weak)), default=None), None)
 
 
+def _all_but(kind: str) -> Callable[[verify_model.Change], Any]:
+    due_of = verify_model.due_of
+    return lambda change: None if change.kind == kind else due_of(change)
+
+
+def _record_at_its_place(key: Any, low: Any, events: Any, place: Any, own: Any = None) -> bool:
+    return proof_has_reached(key, low, events, place, place)
+
+
+proof_has_reached = proof.has_reached
+
 MUTANTS = {
     "SELECT before the low watermark": (rounds, "observe_sides", _rows_first),
     "high watermark before the SELECT": (rounds, "observe_sides", _high_first),
@@ -88,6 +99,9 @@ MUTANTS = {
     "events before the low watermark ignored": (rounds, "judge", _judging(_older_events_ignored)),
     "other partitions as strong evidence": (rounds, "judge", _judging(_weak_as_strong)),
     "the highest place of a partition": (verify_model, "reached_by", lambda places: max(places, default=None)),
+    "compressed transactions due at their place": (verify_model, "due_of", _all_but("compressed")),
+    "XA transactions due at XA PREPARE": (verify_model, "due_of", _all_but("XA")),
+    "another key's record as evidence at its place": (proof, "has_reached", _record_at_its_place),
     "evidence not needed": (proof, "has_reached", lambda *_: True),
 }
 

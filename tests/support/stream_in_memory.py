@@ -102,7 +102,7 @@ def transactions_of(one: Slice) -> list[SliceTransaction]:
     owned = one.transactions
     return [
         SliceTransaction(event, gtid, server, None if thread < 0 else thread, ts_us, owned.files[file], pos)
-        for gtid, (event, file, (_, _, server, thread, ts_us, pos)) in zip(
+        for gtid, (event, file, _, (_, _, server, thread, ts_us, pos)) in zip(
             owned.gtids(), owned.records.tolist(), strict=True
         )
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from incsnap.gtid import GtidSet
-from incsnap.verify.kinds import EXTRA, MISSING, NO_TOMBSTONE, STALE, WRONG, kind_of
+from incsnap.verify.kinds import EXTRA, MISSING, NO_TOMBSTONE, STALE, WRONG, kind_of, older_record
 from incsnap.verify.proof import Events, Judgement, LastRecord, Low, Reached, RowPlace, Verdict, judge
 
 KEY = ("shop.orders", b'{"id":1}')
@@ -21,11 +21,28 @@ def test_a_difference_is_proved_once_the_partition_has_passed_the_low_watermark(
     assert judge(KEY, b"old", ALIVE, LOW, Events(LOW.end), Reached()) == Judgement(Verdict.EQUAL)
 
 
-def test_a_partition_that_came_to_the_last_event_of_a_key_is_enough() -> None:
+def test_a_partition_that_has_passed_the_last_event_of_a_key_is_enough() -> None:
     since = Events(RowPlace(3, 100), {KEY: RowPlace(3, 200)})
 
-    assert judge(KEY, b"new", None, LOW, since, Reached(RowPlace(3, 200))).verdict is Verdict.DIFFERENT
+    assert judge(KEY, b"new", None, LOW, since, Reached(RowPlace(3, 200, 1))).verdict is Verdict.DIFFERENT
     assert judge(KEY, b"new", None, LOW, since, Reached(RowPlace(3, 199))).verdict is Verdict.BEHIND
+
+
+def test_at_the_place_of_an_event_only_the_record_of_the_key_itself_is_a_proof() -> None:
+    since, there = Events(RowPlace(3, 100), {KEY: RowPlace(3, 200)}), Reached(RowPlace(3, 200))
+
+    # A change of a key is two records with one place. The other one may have come alone.
+    assert judge(KEY, b"new", ALIVE, LOW, since, there).verdict is Verdict.BEHIND
+    own = replace(ALIVE, place=RowPlace(3, 200))
+    assert judge(KEY, b"new", own, LOW, since, there).verdict is Verdict.DIFFERENT
+
+
+def test_an_event_that_is_due_later_needs_a_record_of_a_later_transaction() -> None:
+    late = Events(RowPlace(3, 100), {KEY: RowPlace(3, 200)}, {KEY: RowPlace(3, 200, 1 << 62)})
+    own = replace(ALIVE, place=RowPlace(3, 200, 7))
+
+    assert judge(KEY, b"new", own, LOW, late, Reached(RowPlace(3, 200, 8))).verdict is Verdict.BEHIND
+    assert judge(KEY, b"new", own, LOW, late, Reached(RowPlace(3, 201))).verdict is Verdict.DIFFERENT
 
 
 def test_nothing_is_proved_if_the_binlog_begins_behind_the_evidence() -> None:
@@ -39,7 +56,7 @@ def test_evidence_of_other_partitions_is_weak() -> None:
 
 
 def test_a_key_that_changed_proves_nothing() -> None:
-    changed = Events(LOW.end, {KEY: RowPlace(3, 600)}, {KEY})
+    changed = Events(LOW.end, {KEY: RowPlace(3, 600)}, changed={KEY})
 
     assert judge(KEY, b"old", ALIVE, LOW, changed, Reached(RowPlace(9, 9))).verdict is Verdict.CHANGED
 
@@ -54,10 +71,26 @@ def test_a_deletion_without_its_tombstone_is_proved_by_the_record_behind_it() ->
 
 
 def test_differences_get_their_names() -> None:
-    assert kind_of(b"new", None, [], None) == MISSING
-    assert kind_of(b"new", DELETED, [b"old"], None) == MISSING
-    assert kind_of(None, ALIVE, [], None) == EXTRA
-    assert kind_of(None, DELETED, [], None) == NO_TOMBSTONE
-    assert kind_of(b"new", ALIVE, [], RowPlace(3, 200)) == STALE
-    assert kind_of(b"new", ALIVE, [b"old"], RowPlace(3, 100)) == STALE
-    assert kind_of(b"new", ALIVE, [b"other"], RowPlace(3, 100)) == WRONG
+    assert kind_of(b"new", None, None, None) == MISSING
+    assert kind_of(b"new", DELETED, None, None) == MISSING
+    assert kind_of(None, ALIVE, None, None) == EXTRA
+    assert kind_of(None, DELETED, None, None) == NO_TOMBSTONE
+    assert kind_of(b"new", ALIVE, None, RowPlace(3, 200)) == STALE
+    assert kind_of(b"new", ALIVE, ALIVE, RowPlace(3, 100)) == STALE
+    assert kind_of(b"new", ALIVE, None, RowPlace(3, 100)) == WRONG
+
+
+def test_a_row_of_a_snapshot_is_stale_if_the_binlog_has_a_later_change() -> None:
+    read = replace(ALIVE, place=None, read_at=RowPlace(3, 100))
+
+    assert kind_of(b"new", read, None, RowPlace(3, 200)) == STALE
+    assert kind_of(b"new", read, None, RowPlace(3, 100)) == WRONG
+    assert kind_of(b"new", replace(read, read_at=None), None, RowPlace(3, 200)) == WRONG
+
+
+def test_the_newest_older_record_with_the_row_is_found() -> None:
+    earlier = [replace(ALIVE, offset=1), replace(ALIVE, row=b"other", offset=2), replace(ALIVE, offset=3), DELETED]
+
+    assert older_record(ALIVE, earlier) == earlier[2]
+    assert older_record(replace(ALIVE, row=b"new"), earlier) is None
+    assert older_record(DELETED, earlier) is None

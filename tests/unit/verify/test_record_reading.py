@@ -57,6 +57,13 @@ def test_rows_of_a_snapshot_are_marked() -> None:
     assert read.column("is_snapshot").to_pylist() == [True]
 
 
+def test_a_row_of_a_snapshot_that_names_no_file_has_no_place() -> None:
+    source = {**SOURCE, "snapshot": "incremental", "file": "", "pos": 0}
+    read = read_values(pa.array([envelope("r", None, {"id": 1}, source)], pa.binary()), PLAIN)
+
+    assert (read.column("state").to_pylist(), read.column("file").to_pylist()) == ([ROW], [None])
+
+
 @pytest.mark.parametrize("value", [b"", b"{}", b'{"id":1}', b"null", b"\x00\x00\x00\x00\x01abc"])
 def test_other_values_are_unreadable(value: bytes) -> None:
     assert read_values(pa.array([value], pa.binary()), PLAIN).column("state").to_pylist() == [UNREADABLE]
