@@ -45,6 +45,8 @@ class SnapshotSettings(Frozen):
     new_tables: str = of(
         "snapshot.new.tables"
     )  #: `parallel`: tables that become captured are read; `off`: they are not
+    #: `differences`: behind a gap in the binlog only rows that differ are read; `snapshot`: all rows are read
+    gap_recovery: str = of("incsnap.gap.recovery")
     #: SQL condition for the rows of the first snapshot, by table
     conditions: dict[str, str] = Field(default_factory=dict)
     chunk_size: int | None = of("incremental.snapshot.chunk.size")  #: rows of a chunk; None: chosen by time and bytes

@@ -17,6 +17,7 @@ _OVERRIDES = "snapshot.select.statement.overrides"
 _REPLICAS = "incsnap.snapshot.throttle.replicas"
 _GTIDS, _FILE, _POSITION = "incsnap.start.gtid.set", "incsnap.start.binlog.file", "incsnap.start.binlog.position"
 _AT = "incsnap.start.at"
+_RECOVERY = "incsnap.gap.recovery"
 #: Debezium's old names of modes, with the present names.
 _OLD_NAMES = {"schema_only": "no_data", "schema_only_recovery": "recovery"}
 #: Debezium's mode of a job that reads no rows and begins with the oldest binlog.
@@ -29,7 +30,10 @@ _ON_DATA_ERROR = f"{_PARTS}snapshot.on.data.error"
 
 def snapshot(reader: SettingsReader) -> SnapshotSettings:
     """Return the settings of snapshots. Add problems to `reader`."""
-    return SnapshotSettings.read(reader, mode=_mode(reader), conditions=_conditions(reader), throttle=_throttle(reader))
+    mode = _mode(reader)
+    if reader[_RECOVERY] == "differences" and mode != "when_needed":
+        reader.warnings.append(f"{_RECOVERY} has no effect, because {_MODE} is not when_needed")
+    return SnapshotSettings.read(reader, mode=mode, conditions=_conditions(reader), throttle=_throttle(reader))
 
 
 def _throttle(reader: SettingsReader) -> dict[str, int]:

@@ -76,7 +76,7 @@ def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet 
     logging = variables.get("log_bin") == "ON"
     yield from _binlog_rights(connection, settings, server, user, variables)
     if logging:
-        yield from _purged(connection, offset_gtids, begins_again=settings.snapshot.mode == "when_needed")
+        yield from _purged(connection, offset_gtids, settings)
         if offset_gtids is None:
             yield from prepared_findings(connection, user)
             yield from _start_place(connection, settings)
@@ -150,7 +150,7 @@ def _logged(connection: Connection[Any], settings: Settings, variables: dict[str
             yield Finding("binlog_do_db", problem, "Start mysqld without binlog-do-db and binlog-ignore-db for it")
 
 
-def _purged(connection: Connection[Any], offset_gtids: GtidSet | None, *, begins_again: bool) -> Iterable[Finding]:
+def _purged(connection: Connection[Any], offset_gtids: GtidSet | None, settings: Settings) -> Iterable[Finding]:
     """Yield a finding if the binlog no longer has all transactions after the offset."""
     if offset_gtids is None:
         return
@@ -161,8 +161,10 @@ def _purged(connection: Connection[Any], offset_gtids: GtidSet | None, *, begins
             "Start with snapshot.mode=when_needed, which reads all tables again; or with a new checkpoint.location,"
             " and signal execute-snapshot"
         )
+        begins_again = settings.snapshot.mode == "when_needed"
         if begins_again:
-            repair = "No action needed: with snapshot.mode=when_needed the job begins again and reads all tables"
+            sends = "sends what differs" if settings.snapshot.gap_recovery == "differences" else "reads all tables"
+            repair = f"No action needed: with snapshot.mode=when_needed the job begins again and {sends}"
         yield Finding("gtid_purged", problem, repair, "warning" if begins_again else "error")
 
 

@@ -15,16 +15,26 @@ from __future__ import annotations
 import logging
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
+from pymysql.connections import Connection
+
+from incsnap.binlog.protocol.binlog_identity import refuse_reused, why_another_file, why_begun_anew
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import begin_again_at, finish_beginning_again, kept_first_offset
+from incsnap.checkpoint.gap_files import GapFiles
 from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.checkpoint.progress import read_progress
 from incsnap.checkpoint.status import newest_offset
 from incsnap.config.settings import Settings, StartPlace
+from incsnap.errors import OffsetError
+from incsnap.events import StreamPosition, server_of
 from incsnap.gtid import GtidSet
+from incsnap.mysql import watermarks
 from incsnap.mysql.lost_place import lost_behind
-from incsnap.mysql.session import connect
+from incsnap.mysql.session import connect, dial
+from incsnap.planner.gap_lists import open_positions
 from incsnap.planner.kafka_state import fence_others
 from incsnap.planner.planner import first_position
 from incsnap.snapshot.context import SnapshotContext
@@ -56,14 +66,29 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
     plan = planned_end(files)
     if plan is not None and plan.job_id == newest.job_id and plan.batch > newest.batch:
         newest = plan
+    compares = settings.snapshot.gap_recovery == "differences"
     with closing(connect(settings.mysql)) as connection:
-        lost = lost_behind(connection, done.stream.delivered, _sent(done) | _sent(newest))
+        lost = str(lost_behind(connection, done.stream.delivered, _sent(done) | _sent(newest)))
+        if not lost and compares:
+            # A comparison of contents needs no GTIDs. All rows read anew would leave the lost ones in the topics.
+            lost = _why_reused(settings, connection, done.stream)
     if not lost:
         return
     log.warning("The job cannot go on from its offset: %s", lost)
-    job = _first(settings, newest)
+    job = _first(settings, newest, compares=compares)
     fence_others(settings, job.layout.buckets)
+    if compares:
+        GapFiles(files, job.job_id).open(job.stream.delivered)
     begin_again_at(Files(location), files, job)
+    GapFiles(files, newest.job_id).forget()
+    if compares:
+        log.warning(
+            "incsnap.gap.recovery=differences: the job begins again after the transactions %s. It streams, and compares"
+            " all captured tables with their topics beside the stream: rows that differ are sent again, and deletions"
+            " are sent. Signals inserted meanwhile into the signal table are lost.",
+            job.stream.delivered,
+        )
+        return
     log.warning(
         "snapshot.mode=when_needed: the job begins again after the transactions %s and snapshots all captured tables."
         " Two things are lost: deletions made meanwhile, whose rows stay in the topics, and signals inserted meanwhile"
@@ -72,14 +97,32 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
     )
 
 
+def _why_reused(settings: Settings, connection: Connection[Any], stream: StreamPosition) -> str:
+    """Return how we know that the server has given delivered GTIDs to other transactions; "" if nothing shows it."""
+    at, mysql = stream.at, settings.mysql
+    if not at.file or watermarks.server_uuid(connection) != server_of(at.server_uuid):
+        return ""
+    anew = why_begun_anew(connection, at)
+    if not anew and stream.begun:
+        anew = why_another_file(partial(dial, mysql), mysql.server_id, at, stream.begun)
+    if anew:
+        try:
+            refuse_reused(connection, at, stream.delivered)
+        except OffsetError as error:
+            return f"{error.message} ({anew})"
+    return ""
+
+
 def _sent(offset: Offset) -> GtidSet:
     """Return all transactions of which something may have been sent."""
     stream = offset.stream
     return stream.delivered | GtidSet.parse(stream.open_gtid)
 
 
-def _first(settings: Settings, lost: Offset) -> Offset:
+def _first(settings: Settings, lost: Offset, *, compares: bool) -> Offset:
     """Return the first offset of the new job. `lost` is the offset that the old job cannot go on from.
+
+    `compares`: the tables are compared with the topics, and not all of their rows are read.
 
     The new job has as many buckets as the old job: a producer of the old job may still write to each of them.
     """
@@ -90,4 +133,5 @@ def _first(settings: Settings, lost: Offset) -> Offset:
         recent=before.recent,
         throttle=before.throttle,
     )
-    return replace(first, snapshot=waiting, signal_positions={**lost.signal_positions, **first.signal_positions})
+    own = open_positions() if compares else first.signal_positions
+    return replace(first, snapshot=waiting, signal_positions={**lost.signal_positions, **own})

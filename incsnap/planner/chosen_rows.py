@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from pymysql.connections import Connection
 
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.gap_files import keys_beside
 from incsnap.checkpoint.key_lists import KeyLists
 from incsnap.config.settings import Settings
 from incsnap.config.topics import tables_by_topic
@@ -48,6 +50,7 @@ class ChosenRowsOf:
     def __init__(self, settings: Settings, files: Files) -> None:
         self._settings = settings
         self._kafka = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+        self._files = files
         self.lists = KeyLists(files)
 
     def listed(
@@ -111,7 +114,10 @@ class ChosenRowsOf:
     def _written(self, chosen: ChosenRows, format_: TableFormat) -> str:
         """Read the list from its source and write it. Return its name. The list may be empty."""
         try:
-            keys = in_order(keys_of(chosen, self._kafka))
+            # A list of this job's own lies beside the checkpoint.
+            own = keys_beside(self._files, chosen.files)
+            given = chosen if own is None else replace(chosen, keys=own.decode())
+            keys = in_order(keys_of(given, self._kafka))
             for begin in range(0, len(keys), _CHECKED):
                 ListedKeys.read(format_, keys[begin : begin + _CHECKED])
         except KeyRefused as error:

@@ -22,6 +22,7 @@ from pymysql.connections import Connection
 from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.control_records import ControlRecord
+from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
@@ -31,6 +32,7 @@ from incsnap.planner.batch_budget import BatchBudget
 from incsnap.planner.chunk_port import ChunkPort
 from incsnap.planner.chunk_readers import ReaderPort
 from incsnap.planner.chunk_results import ChunkResults, refused_rows
+from incsnap.planner.gap_lists import GapLists
 from incsnap.planner.heartbeat import Heartbeat
 from incsnap.planner.known_definitions import BatchKnowledge, KnownDefinitions
 from incsnap.planner.new_tables import FilterFiles, NewTables
@@ -98,8 +100,9 @@ class Observer:
         inbox = SignalInbox(settings.signals, settings.topic_prefix)
         start_snapshot = StartSnapshot(settings.snapshot, run)
         new_tables = NewTables(settings.snapshot, settings.tables, filters)
+        gap = GapLists(settings.snapshot, Files(buffers.root))
         signal_table = settings.signals.data_collection
-        self._signals = SignalPort(inbox, start_snapshot, new_tables, settings.tables, signal_table)
+        self._signals = SignalPort(inbox, start_snapshot, new_tables, gap, settings.tables, signal_table)
         #: Whether a measured load held chunks back in the last planning.
         self._held_back = False
 

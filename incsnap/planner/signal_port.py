@@ -1,5 +1,5 @@
-"""The planner's port to the signals: what the signal channels, `snapshot.mode` and
-`snapshot.new.tables` ask for, as commands."""
+"""The planner's port to the signals: what the signal channels, `snapshot.mode`,
+`snapshot.new.tables` and the comparison behind a gap ask for, as commands."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.table_rows import Charsets
 from incsnap.config.patterns import TableFilter
 from incsnap.mysql.catalog import lower_case_table_names, tables
+from incsnap.planner.gap_lists import GapLists
 from incsnap.planner.new_tables import NewTables
 from incsnap.planner.signal_commands import CapturedTables
 from incsnap.planner.signal_inbox import SignalInbox
@@ -30,12 +31,14 @@ class SignalPort:
         inbox: SignalInbox,
         at_start: StartSnapshot,
         new_tables: NewTables,
+        gap: GapLists,
         included: TableFilter,
         signal_table: TableId | None,
     ) -> None:
         self._inbox = inbox
         self._at_start = at_start
         self._new_tables = new_tables
+        self._gap = gap
         self._included = included
         self._signal_table = signal_table
         #: Whether this planner has planned a batch. Its first batch drops the tables that are not captured any more.
@@ -58,7 +61,8 @@ class SignalPort:
         commands, positions = self._inbox.poll(slices, charsets, start.signal_positions, captured, str(advance.end))
         at_start, position = self._at_start.commands(start, captured)
         new, place = self._new_tables.commands(start, advance.changes, captured, reads_all=bool(at_start))
-        return (*at_start, *new, *commands), {**positions, **position, **place}
+        repairs, closed = self._gap.commands(start, captured)
+        return (*at_start, *repairs, *new, *commands), {**positions, **position, **place, **closed}
 
     def uncaptured(self, snapshot: SnapshotContext) -> frozenset[TableId]:
         """Return the tables that an earlier process was to read and that the settings do not capture now."""

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _CHANNEL = "start"
 _DUE = ""
 #: Prefix of the snapshot's id. The job's id follows, or with `snapshot.mode=always` the id of the run.
-_ID = "initial-"
+INITIAL = "initial-"
 
 
 def first_positions(settings: SnapshotSettings) -> dict[str, Any]:
@@ -79,8 +79,8 @@ class StartSnapshot:
         commands: list[Command] = []
         snapshot = start.snapshot
         unfinished = (*(scan.request for scan in snapshot.scans), *snapshot.queue)
-        if any(request.signal.startswith(_ID) for request in unfinished):
-            commands.append(Stop(name, asked_by=_ID))
+        if any(request.signal.startswith(INITIAL) for request in unfinished):
+            commands.append(Stop(name, asked_by=INITIAL))
         if (command := snapshot_of(name, included, self._settings, captured_tables)) is not None:
             commands.append(command)
         return tuple(commands), {_CHANNEL: name}
@@ -89,7 +89,7 @@ class StartSnapshot:
         """Return the id of the snapshot that is due; "" if none is due."""
         last_id = start.signal_positions.get(_CHANNEL)
         if self._settings.mode == "always":
-            name = f"{_ID}{self._run or start.job_id}"
+            name = f"{INITIAL}{self._run or start.job_id}"
             return name if last_id != name else ""
         due = self._settings.reads_at_start and start.batch == 0 and last_id == _DUE
-        return f"{_ID}{start.job_id}" if due else ""
+        return f"{INITIAL}{start.job_id}" if due else ""

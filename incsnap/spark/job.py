@@ -26,6 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import first_offset
+from incsnap.checkpoint.gap_files import GapFiles
 from incsnap.checkpoint.location import is_local, own_part
 from incsnap.checkpoint.progress import read_progress
 from incsnap.checkpoint.spark_log import SparkLog
@@ -129,6 +130,11 @@ def begin(spark: SparkSession, settings: Settings, run: Run) -> StreamingQuery:
         jobs.close()
         raise
     call_at_end(query, jobs.close)
+    if GapFiles(Files(root), first.job_id).is_open():
+        # Imported here, because few jobs ever need it.
+        from incsnap.spark.gap_recovery import GapRecovery
+
+        call_at_end(query, GapRecovery(spark, settings, root, first.job_id, readers.count).close)
     prefix.follow(query, ended_path)
     if settings.snapshot.mode == "initial_only":
         ends = threading.Thread(

@@ -19,14 +19,16 @@ from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, key_text
 from incsnap.envelope.snapshot_records import snapshot_records
 from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_format import TableFormat
+from incsnap.gtid import GtidSet
 from incsnap.mysql.chunk_reader import stream_rows
 from incsnap.mysql.session import connect, query
+from incsnap.mysql.watermarks import wait_until_executed
 from incsnap.planner.key_ranges import RangePart, range_tail
 from incsnap.snapshot.chunk_query import any_of
 from incsnap.tables import TableShape
 from incsnap.tasks.formats import format_of
 from incsnap.verify.proof import TopicKey
-from incsnap.verify.record_reading import RecordForm, read_keys, read_values
+from incsnap.verify.record_reading import RecordForm, read_keys, read_rows
 
 #: The columns of the table side.
 TABLE_ROWS = pa.schema(
@@ -34,6 +36,8 @@ TABLE_ROWS = pa.schema(
 )
 #: Seconds that the server waits for a task that takes no rows.
 _PATIENCE_SECONDS = 3600
+#: Seconds that a server may take until it has executed what a SELECT must see.
+_LATE_SECONDS = 20.0
 #: Keys of one SELECT.
 _KEYS_TOGETHER = 2_000
 
@@ -57,19 +61,26 @@ def encoded(format_: TableFormat, table: VerifiedTable, columns: Columns) -> Rec
         return pa.RecordBatch.from_pylist([], TABLE_ROWS)
     records = made[0]
     form = table.form.of_table
-    keys, values = records.column("key"), read_values(records.column("value"), form)
+    keys, (_, rows) = records.column("key"), read_rows(records.column("value"), form)
     topics = pa.repeat(pa.scalar(table.topic), len(records))
     # Keys in Avro have other bytes, and so another partition.
     homes = records.column("partition") if table.form.key_avro is None else pa.nulls(len(records), pa.int32())
-    arrays = [topics, read_keys(keys, form), homes, values.column("row")]
+    arrays = [topics, read_keys(keys, form), homes, rows]
     return pa.RecordBatch.from_arrays(arrays, schema=TABLE_ROWS)
 
 
-def read_range(settings: Settings, table: VerifiedTable, part: RangePart) -> Iterator[RecordBatch]:
-    """Yield the rows of a range of the key, with the columns of TABLE_ROWS."""
+def read_range(
+    settings: Settings, table: VerifiedTable, part: RangePart, *, behind: GtidSet | None = None
+) -> Iterator[RecordBatch]:
+    """Yield the rows of a range of the key, with the columns of TABLE_ROWS.
+
+    `behind`: transactions that the server must have executed before the SELECT. Raise ChunkFailed if it has not.
+    """
     format_ = format_of(settings, table.shape)
     with closing(connect(settings.mysql, read_timeout=float(_PATIENCE_SECONDS))) as connection:
         query(connection, f"SET SESSION net_write_timeout = {_PATIENCE_SECONDS}")
+        if behind is not None:
+            wait_until_executed(connection, behind, _LATE_SECONDS)
         yield from _encoded_rows(connection, format_, table, range_tail(table.shape, part))
 
 

@@ -81,12 +81,7 @@ class WholeTables:
     def __init__(
         self, spark: SparkSession, settings: Settings, tables: Sequence[VerifiedTable], allowance: Allowance
     ) -> None:
-        # A session of its own has settings of its own. It shares the task slots.
-        self._spark = spark.newSession()
-        for name, value in _SESSION.items():
-            self._spark.conf.set(name, value)
-        if allowance.tasks is not None:
-            self._spark.conf.set("spark.sql.shuffle.partitions", str(allowance.tasks))
+        self._spark = large_session(spark, allowance)
         self._settings, self._tables = settings, {table.topic: table for table in tables}
         self._allowance = allowance
         self._rows: DataFrame | None = None
@@ -214,6 +209,16 @@ class WholeTables:
 
     def _tasks(self, count: int) -> DataFrame:
         return self._spark.range(0, count, 1, max(1, min(count, self._allowance.tasks or count)))
+
+
+def large_session(spark: SparkSession, allowance: Allowance) -> SparkSession:
+    """Return a session with settings of its own, for large comparisons. It shares the task slots."""
+    session = spark.newSession()
+    for name, value in _SESSION.items():
+        session.conf.set(name, value)
+    if allowance.tasks is not None:
+        session.conf.set("spark.sql.shuffle.partitions", str(allowance.tasks))
+    return session
 
 
 def note_records(records: RecordBatch, histories: dict[TopicKey, History], *, only: bool = False) -> None:

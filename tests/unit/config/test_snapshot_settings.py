@@ -203,3 +203,19 @@ def test_parts_of_a_mode_have_no_effect_beside_another_one() -> None:
     assert loaded.settings.snapshot.mode == "no_data"
     (warning,) = loaded.warnings
     assert warning.endswith(f"because snapshot.mode is not configuration_based: {_PARTS}snapshot.data")
+
+
+def test_a_gap_is_closed_by_a_snapshot_unless_the_settings_say_otherwise() -> None:
+    assert settings(snapshot__mode="when_needed").snapshot.gap_recovery == "snapshot"
+    assert settings(incsnap__gap__recovery="differences", snapshot__mode="when_needed").snapshot.gap_recovery == (
+        "differences"
+    )
+
+
+def test_the_repair_of_gaps_needs_a_mode_that_begins_again() -> None:
+    given = {**_BASE, "incsnap.gap.recovery": "differences"}
+
+    assert "incsnap.gap.recovery has no effect, because snapshot.mode is not when_needed" in (
+        from_properties(given, {}).warnings
+    )
+    assert not any("gap" in each for each in from_properties({**given, "snapshot.mode": "when_needed"}, {}).warnings)

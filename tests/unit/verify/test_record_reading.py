@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
-from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE, RecordForm, read_keys, read_values
+from incsnap.verify.record_reading import (
+    DELETION,
+    ROW,
+    TOMBSTONE,
+    UNREADABLE,
+    RecordForm,
+    read_keys,
+    read_rows,
+    read_values,
+)
 
 PLAIN = RecordForm(envelope=True, key_schemas=False, schemas=False)
 WITH_SCHEMAS = RecordForm(envelope=True, key_schemas=True, schemas=True)
@@ -21,7 +31,7 @@ SOURCE = {
     "query": "x",
 }
 #: Rows whose values look like other parts of a record.
-ROWS = [
+ROWS: list[dict[str, object]] = [
     {"id": 1, "text": 'a "quoted" \\ {brace}', "payload": {"x": 1.5, "wkb": "AQ==", "srid": None}},
     {"id": 2, "text": '","after":{"id":9},"source":{', "after": "}"},
     {"id": 3, "text": '{"before":null,"after":{}}', "op": "d"},
@@ -49,6 +59,33 @@ def test_rows_and_places_are_cut_out_of_envelopes(row: object, form: RecordForm)
     assert read["row"] == [text, text, None, None]
     assert (read["file"][0], read["pos"][0], read["row_number"][0]) == ("binlog.000012", 345, 2)
     assert read["file"][3] is None
+
+
+@pytest.mark.parametrize("form", [PLAIN, WITH_SCHEMAS], ids=["plain", "with schemas"])
+@pytest.mark.parametrize("odd", [None, b"", b"{}", b"null", envelope("x", None, {"id": 1})])
+def test_rows_alone_are_those_of_whole_records(form: RecordForm, odd: bytes | None) -> None:
+    rows = [row for row in ROWS if not {"after", "op"} & set(row)]
+    values = [envelope(op, row if op in "ud" else None, None if op == "d" else row) for row in rows for op in "crud"]
+    if form.schemas:
+        schema = b'{"schema":{"type":"struct","fields":[{"field":"after"},{"field":"op"}]},"payload":'
+        values = [schema + value + b"}" for value in values]
+    for some in (pa.array([*values, None], pa.binary()), pa.array([odd, *values], pa.binary())):
+        for part in (some, some.slice(3), some.slice(0, 0)):
+            whole = read_values(part, form)
+
+            states, read = read_rows(part, form)
+
+            assert (states, read) == (whole.column("state"), whole.column("row"))
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if {"after", "op"} & set(row)])
+def test_columns_that_have_names_of_the_envelope_are_no_parts_of_it(row: object) -> None:
+    values = pa.array([envelope("u", row, row), envelope("d", row, None)], pa.binary())
+
+    states, rows = read_rows(values, replace(PLAIN, ambiguous=True))
+
+    assert states.to_pylist() == [ROW, DELETION]
+    assert rows.to_pylist() == [json.dumps(row, separators=(",", ":")).encode(), None]
 
 
 def test_rows_of_a_snapshot_are_marked() -> None:

@@ -1,0 +1,69 @@
+"""The thread that closes a gap beside the stream of one query (`incsnap.verify.gap`)."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from contextlib import suppress
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from incsnap.config.settings import Settings
+from incsnap.errors import ServerUnreachable, shorten
+from incsnap.spark.error_text import error_from_text
+from incsnap.spark.reader_jobs import ENDED
+from incsnap.spark.reader_turns import turns_of
+from incsnap.verify.allowance import Allowance
+from incsnap.verify.gap import GapCourse
+
+log = logging.getLogger(__name__)
+
+#: Failures after which each table is compared alone, and after which the next table is read whole. A server that is
+#: away is no such failure.
+_TOGETHER, _ATTEMPTS = 2, 5
+#: Seconds until the next attempt.
+_PAUSE_SECONDS = 5.0
+
+
+class GapRecovery:
+    """A thread that closes the gap of `job`. It goes on where the thread of an earlier query has ended.
+
+    `root` is incsnap's part of the checkpoint, `tasks` is the most task slots.
+    """
+
+    def __init__(self, spark: SparkSession, settings: Settings, root: str, job: str, tasks: int) -> None:
+        self._context, self._group = spark.sparkContext, f"incsnap gap {secrets.token_hex(4)}"
+        self._stopping = threading.Event()
+        turn = partial(turns_of(spark.sparkContext).turn, self._stopping.is_set, tasks)
+        self._course = GapCourse(spark, settings, root, job, Allowance(self._stopping, tasks, turn))
+        threading.Thread(target=self._run, name="incsnap-gap", daemon=True).start()
+
+    def close(self) -> None:
+        """End the comparison. What it has answered holds."""
+        self._stopping.set()
+        with suppress(*ENDED):
+            self._context.cancelJobGroup(self._group)
+
+    def _run(self) -> None:
+        failures = answered = 0
+        while not self._stopping.is_set():
+            try:
+                self._context.setJobGroup(self._group, "incsnap: comparison behind a gap", True)
+                if not self._course.is_open():
+                    return
+                if failures < _ATTEMPTS:
+                    self._course.run(alone=failures >= _TOGETHER)
+                else:
+                    self._course.read_next_whole("its comparison has failed repeatedly, see the log")
+                    failures = _TOGETHER
+                continue
+            except Exception as error:  # noqa: BLE001 - the stream goes on, whatever the comparison meets
+                failure = error_from_text(str(error)) or error
+            if self._stopping.wait(_PAUSE_SECONDS):
+                return  # the session has ended, and with it what was running
+            if self._course.answered > answered:
+                answered, failures = self._course.answered, min(failures, _TOGETHER)
+            failures += not isinstance(failure, ServerUnreachable)
+            log.warning("The comparison behind the gap has failed, and begins again: %s", shorten(failure))

@@ -1,0 +1,166 @@
+"""Tests of `incsnap.gap.recovery=differences`: a job closes a gap in the binlog by what differs, and only by that."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from pymysql.cursors import Cursor
+
+from incsnap.gtid import GtidSet
+from incsnap.tables import TableId
+from lab.captured_database import CapturedDatabase, captured_database
+from lab.running_job import RunningJob, end_of
+from lab.servers import servers
+from lab.table_designs import ORDER_LINES, ORDERS
+from lab.workload import Writer
+from signals import send
+from tests.support.kafka import Read, read_all
+from tests.support.mysql_versions import end_of_binlog, reset_statement
+
+pytestmark = pytest.mark.servers
+
+_ROWS = 4_000
+_COMPARED = "The gap is compared"
+_BACKUP = "shop.backup"
+_SETTINGS = {"snapshot.mode": "when_needed", "incsnap.gap.recovery": "differences"}
+
+
+@pytest.fixture(scope="module")
+def own_mysql() -> Iterator[object]:
+    with servers(kafka=False) as own:
+        yield own.mysql
+
+
+@pytest.fixture
+def play(own_mysql: object, kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[CapturedDatabase]:
+    """A captured database on a server whose binlog may be thrown away."""
+    with captured_database(own_mysql, kafka_address, "shop", topic_prefix, tmp_path) as made:  # type: ignore[arg-type]
+        yield made
+        sys.stdout.write(f"The job's log ends:\n{end_of(made.log, 60)}\n")
+
+
+@contextlib.contextmanager
+def sql(play: CapturedDatabase) -> Iterator[Cursor]:
+    with play.connect() as connection, connection.cursor() as cursor:
+        yield cursor
+
+
+def records(play: CapturedDatabase, table: TableId) -> list[Read]:
+    return sorted(read_all(play.kafka, play.topic(table), (0, 1)), key=lambda record: (record.partition, record.offset))
+
+
+def ops(play: CapturedDatabase, table: TableId, before: Sequence[Read]) -> dict[str, list[int]]:
+    """Return the ids of the records of `table` that are not in `before`, by kind; `t` for tombstones."""
+    kinds: dict[str, list[int]] = {}
+    for record in records(play, table):
+        if record in before:
+            continue
+        kind = "t" if record.value is None else json.loads(record.value)["op"]
+        kinds.setdefault(kind, []).append(json.loads(record.key or b"{}")["id"])
+    return {kind: sorted(ids) for kind, ids in kinds.items()}
+
+
+def await_closed(play: CapturedDatabase, job: RunningJob, gaps: int) -> None:
+    """Wait until `gaps` gaps are compared, and all that differs was read again."""
+    with play.notices() as notices:
+
+        def is_done() -> bool:
+            notices.poll()
+            begun, ended = ({note["id"] for note in notices.of(kind)} for kind in ("STARTED", "COMPLETED"))
+            begun = {each for each in begun if each.startswith("gap-")}
+            return len(begun) >= gaps and begun <= ended and play.log.read_text().count(_COMPARED) >= gaps
+
+        job.wait_until("the gap was closed", is_done)
+
+
+def test_what_differs_behind_a_gap_is_sent_and_nothing_else(play: CapturedDatabase) -> None:
+    orders, lines = play.create(ORDERS, _ROWS), play.create(ORDER_LINES, 500)
+    signals = play.folder / "signals"
+    settings = {**_SETTINGS, "signal.enabled.channels": "file", "signal.file": str(signals)}
+    with play.job(settings) as job:
+        job.wait_until_streaming()
+        play.drain(job)
+        job.wait_until("the snapshot was sent", lambda: "The snapshot is complete" in play.log.read_text())
+        job.stop()
+    before = records(play, orders)
+    with sql(play) as cursor:
+        cursor.execute(f"UPDATE {orders.sql} SET version = version + 1 WHERE id BETWEEN 101 AND 140")
+        cursor.execute(f"DELETE FROM {orders.sql} WHERE id BETWEEN 201 AND 260")
+        cursor.execute(f"UPDATE {lines.sql} SET version = version + 1 WHERE seq BETWEEN 10 AND 60")
+        cursor.execute(f"DELETE FROM {lines.sql} WHERE seq BETWEEN 100 AND 160")
+        purge(cursor)
+
+    # Slow enough to be killed in the middle of the repair, while others write.
+    send.to_file(str(signals), "slow", "incsnap-throttle", {"rows-per-second": 10})
+    with Writer(play.connect, [(ORDER_LINES, lines)], seed=3, rate=50, first_version=10) as writer:
+        with play.job(settings) as job:
+            job.wait_until("the gap was compared", lambda: _COMPARED in play.log.read_text())
+            job.kill()
+        send.to_file(str(signals), "fast", "incsnap-throttle", {"rows-per-second": 0})
+        with play.job(settings) as job:
+            await_closed(play, job, 1)
+            writer.stop()
+            play.drain(job)
+            assert_closed(play)
+            assert ops(play, orders, before) == {
+                "r": list(range(102, 141, 2)),
+                "d": list(range(202, 261, 2)),
+                "t": list(range(202, 261, 2)),
+            }
+            change_behind_a_backup(play, orders)
+            play.drain(job)
+            job.stop()
+
+    before = records(play, orders)
+    restore_the_backup(play, orders)
+    with play.job(settings) as job:
+        await_closed(play, job, 2)
+        play.drain(job)
+        job.stop()
+    assert "with other transactions under delivered GTIDs" in play.log.read_text()
+    # 302 to 310 were changed and 320 was deleted behind the backup, 331 was inserted; 340 was changed after it.
+    assert ops(play, orders, before) == {"r": [302, 304, 306, 308, 310, 320, 340], "d": [331], "t": [331]}
+    for proof in play.verdicts():
+        assert proof.comparison.faults() == []
+
+
+def assert_closed(play: CapturedDatabase) -> None:
+    """Check that the topics show the tables, and that no key has gone back in time."""
+    for proof in play.verdicts():
+        assert proof.comparison.faults() == []
+        assert (proof.replay.judgement.back_in_time.examples, proof.replay.judgement.duplicates.examples) == ([], [])
+
+
+def change_behind_a_backup(play: CapturedDatabase, orders: TableId) -> None:
+    with sql(play) as cursor:
+        cursor.execute(f"CREATE TABLE {_BACKUP} AS SELECT * FROM {orders.sql}")
+        cursor.execute(f"UPDATE {orders.sql} SET version = version + 1 WHERE id BETWEEN 301 AND 310")
+        cursor.execute(f"DELETE FROM {orders.sql} WHERE id = 320")
+        columns = "customer_id, status, amount, qty, note, sku, created_at, updated_at, ratio, version"
+        cursor.execute(f"INSERT INTO {orders.sql} (id, {columns}) SELECT 331, {columns} FROM {_BACKUP} WHERE id = 2")
+
+
+def restore_the_backup(play: CapturedDatabase, orders: TableId) -> None:
+    """Restore the backup on the server, which then uses all delivered GTIDs again."""
+    with sql(play) as cursor:
+        cursor.execute("SELECT @@global.gtid_executed")
+        ((executed,),) = cursor.fetchall()
+        delivered = sum(last - first + 1 for _, spans in GtidSet.parse(executed) for first, last in spans)
+        cursor.execute(reset_statement(cursor.connection))
+        cursor.execute("SET sql_log_bin = 0")
+        cursor.execute(f"DELETE FROM {orders.sql}")
+        cursor.execute(f"INSERT INTO {orders.sql} SELECT * FROM {_BACKUP}")
+        cursor.execute("SET sql_log_bin = 1")
+        for _ in range(delivered + 1):
+            cursor.execute(f"UPDATE {orders.sql} SET version = version + 1 WHERE id = 340")
+
+
+def purge(cursor: Cursor) -> None:
+    cursor.execute("FLUSH BINARY LOGS")
+    newest, _ = end_of_binlog(cursor.connection)
+    cursor.execute(f"PURGE BINARY LOGS TO '{newest}'")

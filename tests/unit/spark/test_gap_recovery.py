@@ -1,0 +1,85 @@
+"""Tests of the thread that closes a gap: a failing comparison neither ends the job nor keeps a table for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from incsnap.errors import ChunkFailed, ServerUnreachable
+from incsnap.spark import gap_recovery
+from incsnap.spark.gap_recovery import GapRecovery
+from tests.support.waiting import wait_until
+
+
+class Context:
+    def setJobGroup(self, *arguments: object) -> None: ...  # noqa: N802 (Spark's name)
+
+    def cancelJobGroup(self, group: str) -> None: ...  # noqa: N802 (Spark's name)
+
+
+class Session:
+    def __init__(self) -> None:
+        self.sparkContext = Context()
+
+
+class Course:
+    """A course of two tables, whose comparison does as `compare` says."""
+
+    def __init__(self, compare: Callable[[Course], None]) -> None:
+        self._compare = compare
+        self.calls: list[str] = []
+        self.answered = 0
+
+    def is_open(self) -> bool:
+        return self.answered < 2
+
+    def run(self, *, alone: bool) -> None:
+        self.calls.append("alone" if alone else "together")
+        self._compare(self)
+
+    def read_next_whole(self, reason: str) -> None:
+        self.calls.append("whole")
+        self.answered += 1
+
+
+def closed_by(monkeypatch: pytest.MonkeyPatch, compare: Callable[[Course], None]) -> list[str]:
+    """Return the calls of a thread that closes a gap."""
+    course = Course(compare)
+    monkeypatch.setattr(gap_recovery, "GapCourse", lambda *_: course)
+    monkeypatch.setattr(gap_recovery, "_PAUSE_SECONDS", 0.0)
+    session: Any = Session()
+    recovery = GapRecovery(session, session, "", "job", 1)
+    wait_until(lambda: not course.is_open() or len(course.calls) > 20)
+    recovery.close()
+    return course.calls
+
+
+def fails(course: Course) -> None:
+    raise ChunkFailed("the table cannot be read")
+
+
+def test_a_table_that_always_fails_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = closed_by(monkeypatch, fails)
+
+    once = ["alone"] * 3 + ["whole"]
+    assert calls == ["together"] * 2 + once + once
+
+
+def test_a_table_that_fails_lets_others_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def first_succeeds(course: Course) -> None:
+        if course.calls[-1] == "alone":
+            course.answered = max(course.answered, 1)
+        raise ChunkFailed("the second table cannot be read")
+
+    calls = closed_by(monkeypatch, first_succeeds)
+
+    assert calls.count("whole") == 1
+
+
+def test_a_server_that_is_away_lets_no_table_be_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(course: Course) -> None:
+        raise ServerUnreachable("MySQL is away", "Wait.")
+
+    assert set(closed_by(monkeypatch, away)) == {"together"}
