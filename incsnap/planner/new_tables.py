@@ -67,6 +67,11 @@ def first_filter(tables: TableFilter, files: FilterFiles) -> dict[str, Any]:
     return {_CHANNEL: files.keep(tables)}
 
 
+def filter_of(offset: Offset) -> str:
+    """Return the name of the file with the filter of the start before; "" if there is none."""
+    return str(offset.signal_positions.get(_CHANNEL) or "")
+
+
 class NewTables:
     """The snapshots of new tables, for one planner. `tables` is the filter of this start."""
 

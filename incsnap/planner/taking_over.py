@@ -9,7 +9,7 @@ any replay.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -33,9 +33,10 @@ from incsnap.mysql import watermarks
 from incsnap.mysql.session import connect
 from incsnap.mysql.start_place import require_sendable
 from incsnap.planner.choices import choices_digest, planned_with
-from incsnap.planner.definition_files import keep_definitions, read_definitions
 from incsnap.planner.kafka_state import recorded_batches
+from incsnap.planner.new_tables import filter_of
 from incsnap.planner.prepared_xa import first_place
+from incsnap.planner.replaced_files import FilesByFolder, keep_replaced, read_replaced
 from incsnap.planner.where_ended import EndedJob, where_ended
 from incsnap.snapshot.delivered_place import DeliveredPlace, batch_place, delivered_place
 from incsnap.snapshot.offset import Offset, digest
@@ -66,8 +67,13 @@ class HandOver:
     first_end: Offset | None  #: where the new job's first batch must end; None if all buckets are at `begin`
     sent: tuple[int, ...]  #: buckets that have the first batch already
     tables: tuple[str, ...]  #: tables whose snapshot was under way
-    #: Content of the files with definitions of tables (binlog_row_metadata=MINIMAL) that could be read, by name.
-    definitions: Mapping[str, bytes] = field(default_factory=dict)
+    #: Files of the replaced job's checkpoint that could be read: definitions of tables (binlog_row_metadata=MINIMAL),
+    #: and the lists that chose the captured tables.
+    files: FilesByFolder = field(default_factory=dict)
+
+    def has_definitions(self, name: str) -> bool:
+        """Return True if the file of definitions could be read."""
+        return name in self.files.get("definitions", ())
 
     def at_first(self, offset: Offset, **changes: Any) -> Offset:
         """Return `offset` for the checkpoint of the new job, without names of files that only the replaced job's
@@ -75,7 +81,7 @@ class HandOver:
 
         `changes` are other fields to set.
         """
-        known = offset.definitions if offset.definitions in self.definitions else ""
+        known = offset.definitions if self.has_definitions(offset.definitions) else ""
         return replace(offset, prepared=(), control=(), definitions=known, **changes)
 
 
@@ -105,8 +111,10 @@ def hand_over(settings: Settings, jobs: Iterable[StartFacts], buckets: int, own:
         raise CannotTakeOver(f"the record of batch {ended.batch} of {ended.job} does not say where the batch begins")
     ending = HandOver(ended.job, ended.batch, begin, first_end, ended.sent, place.tables)
     _refuse_other_settings(settings, ending, place)
-    names = {each.definitions for each in (ending.begin, ending.first_end) if each is not None and each.definitions}
-    ending = replace(ending, definitions=read_definitions(settings, ended.job, sorted(names)))
+    offsets = [each for each in (ending.begin, ending.first_end) if each is not None]
+    needed = {"definitions": {each.definitions for each in offsets}, "filters": set(map(filter_of, offsets))}
+    names = {folder: sorted(names - {""}) for folder, names in needed.items()}
+    ending = replace(ending, files=read_replaced(settings, ended.job, names))
     _refuse_what_is_elsewhere(settings, ending)
     with closing(connect(settings.mysql)) as connection:
         _require_reachable(connection, ending)
@@ -125,7 +133,7 @@ def take_over(settings: Settings, root: str, ending: HandOver, start: OwnStart) 
         _, sought = first_place(connection, ending.begin.stream.delivered)
     files = Files(root)
     layout = replace(ending.begin.layout, partitions={})
-    keep_definitions(files, ending.definitions)
+    keep_replaced(files, ending.files)
     first = ending.at_first(ending.begin, job_id=uuid4().hex, batch=0, layout=layout, sought=sought)
     begin_again_at(Files(settings.checkpoint_location.rstrip("/")), files, first)
     if ending.first_end is not None:
@@ -186,7 +194,7 @@ def _refuse_what_is_elsewhere(settings: Settings, ending: HandOver) -> None:
     missing = [
         *(f"the records for {topic}" for topic in written),
         *(["rows of prepared XA transactions"] if ending.begin.prepared or end.prepared else []),
-        *([_DEFINITIONS] if end.definitions and end.definitions not in ending.definitions else []),
+        *([_DEFINITIONS] if end.definitions and not ending.has_definitions(end.definitions) else []),
     ]
     if missing:
         raise CannotTakeOver(

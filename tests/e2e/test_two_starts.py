@@ -9,7 +9,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from incsnap.tables import TableId
 from lab.captured_database import CapturedDatabase
 from lab.running_job import session_pids
 from tests.support.two_jobs import ROWS, ended, insert, second_job, times_seen
@@ -70,3 +72,30 @@ def test_a_job_that_was_frozen_replaced_and_thawed_sends_nothing_more(play: Capt
             play.drain(second)
             second.stop()
     assert times_seen(play, play.topic(rows), range(1000, 1260)) == Counter({1: 260})
+
+
+def test_a_replacing_job_reads_the_new_tables_of_its_wider_list(play: CapturedDatabase, tmp_path: Path) -> None:
+    play.create(ROWS, 10)
+    with play.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE `{play.database}`.later (id INT PRIMARY KEY)")
+        cursor.execute(f"INSERT INTO `{play.database}`.later VALUES (1), (2), (3)")
+    wider = {
+        "table.include.list": rf"{play.database}\.(plain|marks|later)",
+        "snapshot.new.tables": "parallel",
+    }
+    with play.job() as first:
+        first.wait_until_streaming()
+        insert(play, range(1000, 1010))
+        play.drain(first)
+        first.stop()
+    with second_job(play, tmp_path / "other", "--replace-job", settings=wider) as second:
+        topic, kafka = f"{play.prefix}.{play.database}.later", AdminClient({"bootstrap.servers": play.kafka})
+
+        def is_read() -> bool:
+            made = topic in kafka.list_topics(timeout=20).topics
+            return made and times_seen(play, topic, range(1, 4))[0] == 0
+
+        second.wait_until("the new table is read", is_read)
+        second.stop()
+    assert times_seen(play, topic, range(1, 4)) == Counter({1: 3})
+    assert times_seen(play, play.topic(TableId(play.database, "plain")), range(10)) == Counter({0: 10})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -92,6 +93,27 @@ def test_only_the_new_tables_of_a_wider_list_are_read_and_only_once(
     job.restart(make_settings("first second"))
     stream(job, cursor, "second")
     assert (reads(job), started(job)) == ({"second": 3}, 1)
+
+
+def test_a_job_that_dies_after_each_batch_reads_a_new_table_once(
+    cursor: Cursor, make_job: Any, make_settings: MakeSettings
+) -> None:
+    cursor.executemany("INSERT INTO second VALUES (%s, 'x')", [(key,) for key in range(10, 90)])
+    job = make_job()
+    stream(job, cursor)
+    wider = make_settings("first second", incremental__snapshot__chunk__size="2")
+    parts: list[int] = []
+    job.restart(wider, run="second")
+    deaths = 0
+    while not (parts and not job.offset.snapshot.active):
+        job.batch()
+        if (rows := reads(job).get("second", 0)) > sum(parts):
+            parts.append(rows - sum(parts))
+        deaths += job.offset.snapshot.active
+        job.restart(wider, run=f"run {deaths}")
+    assert deaths >= 2
+    assert reads(job) == {"second": 83}
+    assert started(job) == 1
 
 
 def test_a_table_that_the_lists_left_out_for_a_while_is_read_again(
@@ -231,3 +253,40 @@ def test_a_job_whose_filter_is_gone_reads_nothing_and_says_so(
 
     assert reads(job) == {}
     assert "it is not known which tables the job captured before" in caplog.text
+
+
+@pytest.mark.parametrize("statement", ["RENAME TABLE second TO third", "RENAME TABLE second TO third, other TO second"])
+def test_a_table_that_is_renamed_during_the_snapshot_of_a_signal_leaves_no_row_in_a_wrong_topic(
+    cursor: Cursor, make_job: Any, monkeypatch: pytest.MonkeyPatch, database: str, tmp_path: Path, statement: str
+) -> None:
+    cursor.execute("CREATE TABLE other (id INT PRIMARY KEY, v VARCHAR(9))")
+    cursor.execute("INSERT INTO other VALUES (7, 'other')")
+    job = make_job(tables="first second third", incremental__snapshot__chunk__size="1")
+    stream(job, cursor)
+    left, order = [statement], ReadersAtHand.order
+
+    def rename_after_one_chunk(self: ReadersAtHand, message: ReadOrders) -> None:
+        if message.orders and left:
+            order(self, message._replace(orders=message.orders[:1]))
+            cursor.execute(left.pop())
+            message = message._replace(orders=message.orders[1:])
+        order(self, message)
+
+    def signal(table: str) -> None:
+        data = {"type": "incremental", "data-collections": [f"{database}.{table}"]}
+        with (tmp_path / "signals").open("a") as file:
+            file.write(json.dumps({"id": table, "type": "execute-snapshot", "data": data}) + "\n")
+
+    monkeypatch.setattr(ReadersAtHand, "order", rename_after_one_chunk)
+    signal("second")
+    job.batches_until(lambda: not left, "the statement")
+    stream(job, cursor)
+    notes = (each.value for each in job.of(job.settings.notifications.sink_topic or ""))
+    statuses = [note["additional_data"]["status"] for note in notes if note["type"] == "TABLE_SCAN_COMPLETED"]
+    taken = "other" in statement
+    assert statuses == ["SUCCEEDED" if taken else "UNKNOWN_SCHEMA"]
+    ids = [each.value["after"]["id"] for each in job.of(f"{job.settings.topic_prefix}.{database}.second")]
+    assert set(ids) <= ({1, 2, 3, 7} if taken else {1, 2, 3})
+    assert (ids[-1:] == [7]) == taken
+    signal("third")
+    job.batches_until(lambda: reads(job).get("third") == 3, "the rows under the new name")
