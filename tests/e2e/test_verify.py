@@ -4,61 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
-from incsnap.mysql.watermarks import high_watermark
 from incsnap.tables import TableId
 from lab.captured_database import CapturedDatabase
 from lab.running_job import write_properties
-from lab.table_designs import ORDER_LINES, ORDERS
-from tests.support.faulty_topic import copy_topic, send
-from tests.support.kafka import Read
+from lab.servers import Servers
+from lab.table_designs import ORDERS
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
-
-
-#: Settings of each form of records.
-FORMS = {
-    "JSON": {},
-    "JSON with schemas": {
-        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
-        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-        "key.converter.schemas.enable": "false",  # the test finds its marks by their keys
-        "value.converter.schemas.enable": "true",
-    },
-    "unwrapped": {
-        "transforms": "unwrap",
-        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
-        "transforms.unwrap.add.fields": "op",
-    },
-    "8 partitions, compacted": {
-        "topic.creation.default.partitions": "8",
-        "topic.creation.default.cleanup.policy": "compact",
-    },
-}
-
-
-@pytest.fixture
-def form_settings(form: str, request: pytest.FixtureRequest) -> dict[str, str]:
-    """Settings of the form of records `form`."""
-    if form != "Avro values":
-        return FORMS[form]
-    return {
-        "value.converter": "io.confluent.connect.avro.AvroConverter",
-        "value.converter.schema.registry.url": request.getfixturevalue("registry_url"),
-        "schema.name.adjustment.mode": "avro",
-    }
 
 
 def verify(
@@ -77,118 +40,27 @@ def run_verify(path: Path, *arguments: str) -> tuple[int, dict[str, dict[str, An
     return done.returncode, {answer["table"].rpartition(".")[2]: answer for answer in answers}
 
 
-#: Settings of a connector whose topics are copies with faults.
-_COPIED = "copied"
+def test_seeded_faults_are_found_and_named(servers: Servers) -> None:
+    """The small form of the ledger in CONTRIBUTING.md."""
+    done = seed_faults(servers, "--form", "json", "--faults", "18", "--rows", "80")
+
+    assert done.returncode == 0
+    assert "18 of 18 faults seeded" in done.stdout
 
 
-@pytest.mark.parametrize("form", [*FORMS, "Avro values"])
-def test_equal_tables_are_equal_and_seeded_faults_get_their_names(
-    play: CapturedDatabase, form: str, form_settings: dict[str, str]
-) -> None:
-    settings = {"snapshot.mode": "initial", **form_settings}
-    partitions = int(settings.get("topic.creation.default.partitions", "2"))
-    orders, lines = play.create(ORDERS, 3_000), play.create(ORDER_LINES, 500)
-    with play.job(settings) as job, play.connect() as connection, connection.cursor() as cursor:
-        job.wait_until_streaming()
-        play.drain(job)
-        for statement in _statements(orders, lines):
-            cursor.execute(statement)
-        play.drain(job)
-        code, answers = verify(play, settings=settings)
-        assert {name: answer["equal"] for name, answer in answers.items() if name != "signals"} == {
-            "orders": True,
-            "order_lines": True,
-            "marks": True,
-        }
-        assert code == 0
-        job.stop()
-
-    copied = {**settings, "topic.prefix": f"{play.prefix}-{_COPIED}"}
-    for table in (orders, lines, TableId(play.database, "marks")):
-        edit = seeded if table == orders else list
-        copy_topic(play.kafka, play.topic(table), f"{play.prefix}-{_COPIED}.{table}", partitions, edit)
-
-    folder = play.folder / "differences"
-    worker = ("--worker", str(connect_offsets(play, f"{play.prefix}-{_COPIED}")))
-    code, answers = verify(play, "--differences", str(folder), "--table", str(orders), *worker, settings=copied)
-
-    named = {
-        (difference["key"]["id"], difference["kind"])
-        for difference in map(json.loads, (folder / f"{orders}.jsonl").read_text().splitlines())
+def seed_faults(servers: Servers, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the program of CONTRIBUTING.md with the servers of the tests."""
+    given = {
+        "INCSNAP_MYSQL": str(servers.mysql),
+        "INCSNAP_MYSQL_USER": servers.mysql.user,
+        "INCSNAP_MYSQL_PASSWORD": servers.mysql.password,
+        "INCSNAP_KAFKA": servers.kafka,
     }
-    assert code == 1
-    if form == "unwrapped":
-        # Rows have no places. So an older row is one only if an earlier record has it, and no record is a repetition.
-        assert named == EXPECTED - {(4, "stale"), (102, "no_tombstone")} | {(4, "wrong"), (102, "extra")}
-        assert answers["orders"]["sent_twice"] == answers["orders"]["back_in_time"] == 0
-    else:
-        assert named == EXPECTED
-        assert answers["orders"]["sent_twice"] == 2
-        assert answers["orders"]["back_in_time"] == 1
-    code, answers = verify(play, "--table", str(lines), settings=copied)
-    assert (code, answers["order_lines"]["equal"]) == (0, True)
-
-
-def _statements(orders: TableId, lines: TableId) -> Sequence[str]:
-    return (
-        f"UPDATE {orders.sql} SET qty = 1, note = 'new' WHERE id BETWEEN 2 AND 40",
-        f"DELETE FROM {orders.sql} WHERE id BETWEEN 100 AND 140",
-        f"UPDATE {orders.sql} SET qty = 2 WHERE id BETWEEN 2 AND 40",
-        f"DELETE FROM {lines.sql} WHERE tenant = 9",
-        f"INSERT INTO {orders.sql} SELECT id + 100001, customer_id, status, amount, qty, note, sku, created_at,"
-        f" updated_at, ratio, version FROM {orders.sql} WHERE id BETWEEN 200 AND 300",
-        # Last changes, by which each partition shows how far it came.
-        f"UPDATE {orders.sql} SET qty = 333 WHERE id BETWEEN 400 AND 500",
-    )
-
-
-#: (id, kind) of each key that `seeded` spoils.
-EXPECTED = {
-    (100203, "missing"),
-    (4, "stale"),
-    (100, "extra"),
-    (6, "stale"),
-    (8, "wrong"),
-    (999999, "extra"),
-    (102, "no_tombstone"),
-}
-
-
-def seeded(records: list[Read]) -> list[Read]:
-    """Return the records with a fault of each kind, none of them behind the last changes of a partition."""
-    of_key: dict[int, list[Read]] = {}
-    for record in records:
-        key = json.loads(record.key or b"{}")
-        of_key.setdefault(key.get("payload", key)["id"], []).append(record)
-    lost = {id(of_key[number][-1]) for number in (100203, 4)}
-    lost |= {id(record) for record in of_key[100][1:]} | {id(of_key[102][-1])}
-    first = next(record for record in of_key[500])
-    more = {
-        id(of_key[6][-1]): [of_key[6][-1], of_key[6][-2]],
-        id(of_key[8][-1]): [replace(of_key[8][-1], value=(of_key[8][-1].value or b"").replace(b"new", b"neu"))],
-        id(of_key[10][-1]): [of_key[10][-1]] * 2,
-        id(first): [first, replace(first, key=_other(first.key), value=first.value)],
-    }
-    kept = [record for record in records if id(record) not in lost]
-    return [each for record in kept for each in more.get(id(record), [record])]
-
-
-def connect_offsets(play: CapturedDatabase, prefix: str) -> Path:
-    """Write the offset of a connector that has delivered everything, and return the file of its worker."""
-    with play.connect() as connection:
-        file, pos = high_watermark(connection)
-    topic = f"{prefix}-offsets"
-    key = json.dumps(["connector", {"server": prefix}]).encode()
-    value = json.dumps({"file": file, "pos": pos, "row": 0, "event": 0}).encode()
-    admin = AdminClient({"bootstrap.servers": play.kafka})
-    admin.create_topics([NewTopic(topic, 5)], request_timeout=30)[topic].result(30)
-    send(play.kafka, topic, [Read(3, 0, key, value)])
-    lines = {"bootstrap.servers": play.kafka, "offset.storage.topic": topic}
-    return write_properties(play.folder / "worker.properties", lines)
-
-
-def _other(key: bytes | None) -> bytes:
-    return (key or b"").replace(b'"id":500', b'"id":999999')
+    command = [sys.executable, "-m", "tests.verify_faults", *arguments]
+    environment = {**os.environ, **given}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=380, check=False, env=environment)
+    sys.stdout.write(done.stdout + done.stderr[-6000:])
+    return done
 
 
 def test_changes_meanwhile_raise_no_false_alarm(play: CapturedDatabase) -> None:
