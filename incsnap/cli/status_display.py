@@ -22,6 +22,7 @@ from incsnap.monitoring.status import (
     StreamStatus,
     TableStatus,
 )
+from incsnap.monitoring.verification_status import verification_line
 from incsnap.snapshot.notifications import EMPTY, SUCCEEDED, key_range
 
 #: Tables, and key ranges of a table, that are shown. `--json` has all of them.
@@ -71,6 +72,10 @@ def _lines(status: JobStatus, liveness: Liveness, now_ms: int) -> Iterator[tuple
         wait = "XA transaction waits for its" if len(stream.prepared) == 1 else "XA transactions wait for their"
         yield "prepared", f"{len(stream.prepared)} {wait} XA COMMIT: {escape(names)}"
     yield "snapshot", escape(_snapshot(status.snapshot))
+    if status.verification is not None:
+        color = "red" if status.verification.is_bad else ""
+        text = escape(verification_line(status.verification))
+        yield "verified", f"[{color}]{text}[/]" if color else text
     for ended in worth_showing(status.snapshot.finished):
         why = f": {shorten(ended.reason, 200)}" if ended.reason else ""
         lost = f", without the keys {ended.missing_keys}" if ended.missing_keys else ""

@@ -244,6 +244,7 @@ def _settings(reader: SettingsReader, source: str, *, to_kafka: bool = True) -> 
         notifications=sections.notifications(reader),
         heartbeat=sections.heartbeats(reader),
         monitoring=sections.monitoring(reader),
+        verify=sections.verification(reader),
         checkpoint_location=location,
         store=store_access(location, spark, os.environ),
         spark=spark,

@@ -22,6 +22,7 @@ from incsnap.config.settings import (
     SignalSettings,
     TopicCreation,
     TopicGroup,
+    VerifySettings,
 )
 from incsnap.config.topics import INVALID
 from incsnap.tables import TableId
@@ -163,6 +164,13 @@ def monitoring(reader: SettingsReader) -> MonitoringSettings:
         if reader.given(name) and not reader.given("incsnap.metrics.port"):
             reader.warnings.append(f"{name} has no effect without incsnap.metrics.port")
     return MonitoringSettings.read(reader)
+
+
+def verification(reader: SettingsReader) -> VerifySettings:
+    """Return the settings of comparisons inside the job."""
+    if reader.given("incsnap.verify.sample") and not reader.given("incsnap.verify.interval"):
+        reader.warnings.append("incsnap.verify.sample has no effect without incsnap.verify.interval")
+    return VerifySettings.read(reader)
 
 
 def oversized_changes(reader: SettingsReader) -> OversizedChanges:

@@ -177,6 +177,13 @@ class MonitoringSettings(Frozen):
     status_group: str = of("incsnap.status.group")  #: Unix group that may read the status file; "": none
 
 
+class VerifySettings(Frozen):
+    """The comparisons of a running job's tables with its topics."""
+
+    interval_seconds: int | None = of("incsnap.verify.interval")  #: from one comparison to the next; None: none
+    sample: int = of("incsnap.verify.sample")  #: one key in so many is compared at a time
+
+
 class FrameSettings(Frozen):
     """Settings of a DataFrame of changes, which replaces Kafka's topics."""
 
@@ -224,6 +231,7 @@ class Settings(Frozen):
     notifications: Notifications = Notifications()  #: about snapshots
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     monitoring: MonitoringSettings = MonitoringSettings()
+    verify: VerifySettings = VerifySettings()
     checkpoint_location: str  #: a path, or a URI that both pyarrow.fs and Spark understand
     store: StoreAccess = StoreAccess()  #: access to the checkpoint's bucket
     frame: FrameSettings | None = None  #: None: records go to Kafka

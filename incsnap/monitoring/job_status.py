@@ -36,6 +36,7 @@ from incsnap.monitoring.status import (
     clock_ms,
     dump,
 )
+from incsnap.monitoring.verification_status import VerificationStatus
 from incsnap.version import __version__
 
 log = logging.getLogger(__name__)
@@ -122,6 +123,7 @@ class Watch:
         #: Transactions that earlier runs have delivered.
         self._sent_before = 0
         self._snapshots = SnapshotHistory()
+        self._verification: VerificationStatus | None = None
         self._history: deque[Point] = deque(maxlen=_HISTORY)
         self._status = JobStatus(
             release=__version__,
@@ -177,6 +179,11 @@ class Watch:
         self._thread.join()
         self.outages.close()
 
+    def verified(self, verification: VerificationStatus) -> None:
+        """Record what the comparisons of the job's tables have shown."""
+        with self._lock:
+            self._verification = verification
+
     # -- called by readers of the status
 
     def status(self) -> JobStatus:
@@ -228,6 +235,7 @@ class Watch:
     def _look(self) -> JobStatus:
         with self._lock:
             run, path, before = self._run, self._report_path, self._status
+            verification = self._verification
         report = self._read_report(path)
         sums, now = self._sums(), time.monotonic()
         status = replace(
@@ -239,6 +247,7 @@ class Watch:
             sums=sums,
             rates=self._rates.of_job(now, sums),
             outages=self.outages.current(),
+            verification=verification,
         )
         if report is not None:
             # The new planner does not know the notifications and ended tables of earlier runs of the query.

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from incsnap.monitoring.liveness import stalled
 from incsnap.monitoring.status import STATES, JobStatus, SnapshotStatus, StreamStatus, clock_ms
+from incsnap.monitoring.verification_status import VerificationStatus
 
 _OURS, _DEBEZIUMS = "incsnap_", "debezium_metrics_"
 
@@ -40,6 +41,8 @@ class JobCollector(Collector):
             yield from _stream(name, status.stream)
         yield from _snapshots({**bean, "context": "snapshot"}, status)
         yield from _windows_and_tables(name, status.snapshot)
+        if status.verification is not None:
+            yield from _verification(name, status.verification)
 
 
 def exposition(status: Callable[[], JobStatus]) -> Callable[[], bytes]:
@@ -184,6 +187,28 @@ def _windows_and_tables(name: _Labels, snapshot: SnapshotStatus) -> Iterator[Met
     yield _by("snapshot_seconds_left", "Estimated seconds until each table is complete.", name, "table", left)
     lost = [(each.table, len(each.quarantined)) for each in tables]
     yield _by("snapshot_keys_quarantined", "Ranges of keys of each table that were given up.", name, "table", lost)
+
+
+def _verification(name: _Labels, shown: VerificationStatus) -> Iterator[Metric]:
+    """Yield the metrics of the comparisons of tables with topics."""
+    for counter, help_, value in (
+        ("rounds", "Comparisons of tables with topics that came to an end, since the process's start.", shown.rounds),
+        ("failures", "Comparisons that failed, since the process's start.", shown.failures),
+    ):
+        family = CounterMetricFamily(f"{_OURS}verify_{counter}", help_, labels=list(name))
+        family.add_metric(list(name.values()), value)
+        yield family
+    ended = shown.ended_ms / 1000 if shown.ended_ms else None
+    last = "End of the last comparison that came to an end, in seconds since 1970."
+    yield from _gauges(f"{_OURS}verify_", name, ("last_round_time_seconds", last, ended))
+    differ = "Keys of each table that differed when they were compared last."
+    differing = [(each.table, each.differing) for each in shown.tables]
+    yield _by("verify_differing_keys", differ, name, "table", differing)
+    unproved = "Keys of each table about which the last comparison proved nothing."
+    open_ = [(each.table, each.unverifiable) for each in shown.tables]
+    yield _by("verify_unverifiable_keys", unproved, name, "table", open_)
+    refused = "1 for a table that cannot be compared, else 0."
+    yield _by("verify_refused", refused, name, "table", [(each.table, bool(each.refused)) for each in shown.tables])
 
 
 def _gauges(prefix: str, labels: _Labels, *gauges: tuple[str, str, float | None]) -> Iterator[Metric]:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from incsnap.errors import OffsetError, shorten
+from incsnap.monitoring.verification_status import VerificationStatus
 from incsnap.snapshot.dataclass_json import from_json
 
 #: Other versions are refused, not migrated: the release that runs the job renews the file every second.
@@ -242,6 +243,7 @@ class JobStatus:
     kafka: str = ""  #: bootstrap servers of Kafka
     last_snapshot: LastSnapshot = LastSnapshot()
     failure: Failure | None = None  #: None until a run of the query has failed
+    verification: VerificationStatus | None = None  #: None without `incsnap.verify.interval`
     outages: tuple[Outage, ...] = ()  #: servers that do not answer now
     notifications: tuple[NotificationStatus, ...] = ()  #: the last 50, oldest first
 

@@ -129,19 +129,24 @@ def begin(spark: SparkSession, settings: Settings, run: Run) -> StreamingQuery:
     except BaseException:
         jobs.close()
         raise
+    run.watch.follow(Path(jobs.report_path), f"{settings.topic_prefix}{settings.topic_delimiter}*")
     call_at_end(query, jobs.close)
     if GapFiles(Files(root), first.job_id).is_open():
         # Imported here, because few jobs ever need it.
         from incsnap.spark.gap_recovery import GapRecovery
 
         call_at_end(query, GapRecovery(spark, settings, root, first.job_id, readers.count).close)
+    elif settings.verify.interval_seconds is not None:
+        # Until a gap is closed, its keys differ. Imported here, because most jobs do not need it.
+        from incsnap.spark.standing_verification import begin_rounds
+
+        call_at_end(query, begin_rounds(spark, settings, run.watch).close)
     prefix.follow(query, ended_path)
     if settings.snapshot.mode == "initial_only":
         ends = threading.Thread(
             target=_stop_when_complete, args=(query, settings), name="incsnap-complete", daemon=True
         )
         ends.start()
-    run.watch.follow(Path(jobs.report_path), f"{settings.topic_prefix}{settings.topic_delimiter}*")
     return query
 
 

@@ -48,6 +48,8 @@ class JobVerification:
         self._group = f"incsnap verify {secrets.token_hex(4)}"
         #: Comparisons that failed since the query's start.
         self.failures = 0
+        #: Error of the last comparison; "" if it did not fail.
+        self.failure = ""
 
     def begin(self, choice: Choice, then: Callable[[Sequence[TableReport]], None]) -> threading.Thread:
         """Compare on a thread of its own, and call `then` on that thread with the answer for each table.
@@ -56,25 +58,40 @@ class JobVerification:
         """
 
         def run() -> None:
-            try:
-                then(self.verify(choice))
-            except VerificationStopped:
-                return
-            except Exception as error:  # noqa: BLE001 - a comparison must not end the job
-                self.failures += 1
-                log.warning("The comparison of tables with their topics failed: %s", _cause(error))
+            reports = self.attempt(choice)
+            if reports is not None:
+                then(reports)
 
         thread = threading.Thread(target=run, name="incsnap-verify", daemon=True)
         thread.start()
         return thread
 
-    def verify(self, choice: Choice) -> list[TableReport]:
+    def attempt(self, choice: Choice, share: float = 1.0) -> list[TableReport] | None:
+        """Compare on the calling thread like `verify`. Return None if the job ends first, or after an error."""
+        try:
+            reports = self.verify(choice, share)
+        except VerificationStopped:
+            return None
+        except Exception as error:  # noqa: BLE001 - a comparison must not end the job
+            self.failures += 1
+            self.failure = _cause(error)
+            log.warning("The comparison of tables with their topics failed: %s", self.failure)
+            return None
+        self.failure = ""
+        return reports
+
+    def sleep(self, seconds: float) -> bool:
+        """Wait for `seconds`. Return False if the job ends first."""
+        return not self._stopping.wait(seconds)
+
+    def verify(self, choice: Choice, share: float = 1.0) -> list[TableReport]:
         """Compare tables with their topics on the calling thread, and return the answer for each.
 
+        `share`: see `Allowance`.
         Raise VerificationStopped if the job ends first. Other errors are those of `verify_tables`.
         """
         turn = partial(self._turns.turn, self._stopping.is_set, self._tasks)
-        allowance = Allowance(self._stopping, self._tasks, turn)
+        allowance = Allowance(self._stopping, self._tasks, turn, share)
         self._spark.sparkContext.setJobGroup(self._group, "incsnap: comparison of tables with topics", True)
         try:
             return verify_tables(self._spark, self._settings, replace(choice, allowance=allowance))
@@ -85,11 +102,9 @@ class JobVerification:
             raise
 
     def close(self) -> None:
-        """End the comparisons that run. It may be called twice.
-
-        A comparison that waits for a turn ends once the readers of the query are closed.
-        """
+        """End the comparisons that run. It may be called twice."""
         self._stopping.set()
+        self._turns.wake()
         with suppress(*ENDED):
             self._spark.sparkContext.cancelJobGroup(self._group)
 

@@ -40,6 +40,11 @@ class ReaderTurns:
             self._counts.remove(count)
             self._changed.notify_all()
 
+    def wake(self) -> None:
+        """Let threads that wait for a turn check whether they give up."""
+        with self._changed:
+            self._changed.notify_all()
+
     @contextmanager
     def turn(self, given_up: Callable[[], bool], count: int = 1) -> Iterator[bool]:
         """Wait for a turn, and hold it during the block. Yield False if `given_up` became true meanwhile.

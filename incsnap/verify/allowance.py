@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ class Allowance:
     tasks: int | None = None  #: tasks of Spark that may run at the same time; None: as many as there are slots
     #: Returns a block in which a job of Spark may run. Its beginning may wait.
     turn: Callable[[], AbstractContextManager[object]] = nullcontext
+    #: Part of a core that may be used, on average. Time in which a job of Spark runs counts as processor time, also if
+    #: the job waits for a busy processor or a server.
+    share: float = 1.0
 
     def go_on(self) -> None:
         """Raise VerificationStopped if the comparison shall end."""
@@ -28,11 +32,29 @@ class Allowance:
 
     @contextmanager
     def spark_job(self) -> Iterator[None]:
-        """Run a job of Spark in the block. Raise VerificationStopped if the comparison shall end."""
+        """Run a job of Spark in the block, and then wait as long as the share demands.
+
+        Raise VerificationStopped if the comparison shall end.
+        """
         self.go_on()
         with self.turn():
             self.go_on()
+            began = time.monotonic()
             yield
+            took = time.monotonic() - began
+        self.rest(took)
+
+    @contextmanager
+    def work(self) -> Iterator[None]:
+        """Work on the calling thread in the block, and then wait as long as the share demands."""
+        began = time.thread_time()
+        yield
+        self.rest(time.thread_time() - began)
+
+    def rest(self, used: float) -> None:
+        """Wait after `used` seconds of processor time. Raise VerificationStopped if the comparison shall end."""
+        if self.share < 1:
+            self.sleep(used / self.share - used)
 
     def sleep(self, seconds: float) -> None:
         """Wait for `seconds`. Raise VerificationStopped if the comparison shall end."""

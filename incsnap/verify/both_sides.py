@@ -77,8 +77,9 @@ class LiveSides:
             self.histories.setdefault(key, History())
         for records in read_parts(self._client, parts_between(self.ends, ends), forms):
             self._allowance.go_on()
-            note_records(records, self.histories, only=True)
-            note_places(records, self.facts)
+            with self._allowance.work():
+                note_records(records, self.histories, only=True)
+                note_places(records, self.facts)
         self.ends = ends
         places = (place for each in self.facts.values() for place in (each.last, each.snapshot) if place)
         return TopicNow(self, self._rows, self._homes, delivered, max(places, default=None))

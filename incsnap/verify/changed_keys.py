@@ -150,8 +150,9 @@ class ChangedKeys:
                     if change.origin and not (change.truncates or change.moves_rows_in):
                         at = place_in_log(change.origin.file, change.origin.pos)
                         altered |= {self._tables[table].topic: at for table in touched}
-                for slice_ in tail.slices(start, step.end, 1):
-                    self._note(slice_, low, chosen, noted)
+                with self._allowance.work():
+                    for slice_ in tail.slices(start, step.end, 1):
+                        self._note(slice_, low, chosen, noted)
                 tail.forget(step.end)
                 start = step.end
         return Events(since, noted.last, noted.due, noted.changed, altered)

@@ -59,6 +59,7 @@ class Choice:
     limits: Limits = field(default_factory=Limits)  #: how long keys are read again
     offsets: ConnectorOffsets | None = None  #: where a connector's offsets are; None: unknown
     allowance: Allowance = field(default_factory=Allowance)  #: what the comparison may use
+    number: int = 0  #: which of the samples, from 0 on
 
 
 #: Lets somebody repair what reports name, and returns the keys that are to be compared again. The text is the uuid of
@@ -167,8 +168,8 @@ class _Course:
         """
         seen = observe(self, None)
         changed = self._sides.events(seen.low, seen.low.end, seen.high, None).changed
-        differing = self._whole.differing(self._choice.sample)
-        keys = {*differing, *(self._whole.sampled(changed, self._choice.sample))}
+        differing = self._whole.differing(self._choice.sample, self._choice.number)
+        keys = {*differing, *(self._whole.sampled(changed, self._choice.sample, self._choice.number))}
         log.info("%d keys differ or changed meanwhile; they are read again", len(keys))
         if len(keys) > _MOST_KEYS:
             raise ConfigError(

@@ -8,8 +8,9 @@ the executors' disks for the histories of keys.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -86,13 +87,12 @@ class WholeTables:
         self._allowance = allowance
         self._rows: DataFrame | None = None
         self._records: DataFrame | None = None
-        self._last: DataFrame | None = None
+        self._held: list[DataFrame] = []
 
     def close(self) -> None:
         """Free what the executors hold."""
-        for held in (self._rows, self._records, self._last):
-            if held is not None:
-                held.unpersist()
+        for held in self._held:
+            held.unpersist()
 
     def read_tables(self, ranges: Mapping[str, Sequence[RangePart]]) -> dict[str, int]:
         """Read the tables in ranges of their keys, and return the number of rows by topic."""
@@ -104,9 +104,11 @@ class WholeTables:
                 topic, part = parts[number]
                 yield from aside(read_range(Settings.from_json(settings), tables[topic], part))
 
-        rows = self._tasks(len(parts)).mapInArrow(read, _TABLE)
-        self._rows = rows.select("topic", "key", "table_partition", F.xxhash64("row").alias("table_hash")).persist(
-            StorageLevel.DISK_ONLY
+        self._rows = self._read_all(
+            len(parts),
+            lambda tasks: tasks.mapInArrow(read, _TABLE).select(
+                "topic", "key", "table_partition", F.xxhash64("row").alias("table_hash")
+            ),
         )
         with self._allowance.spark_job():
             return {row["topic"]: row["count"] for row in self._rows.groupBy("topic").count().collect()}
@@ -120,8 +122,7 @@ class WholeTables:
             for number in _numbers(numbers):
                 yield from aside(read_parts(client, [listed[number]], forms))
 
-        records = self._tasks(len(parts)).mapInArrow(read, _RECORDS)
-        self._records = records.persist(StorageLevel.DISK_ONLY)
+        self._records = self._read_all(len(parts), lambda tasks: tasks.mapInArrow(read, _RECORDS))
         of_key = Window.partitionBy("topic", "key", "partition").orderBy("offset")
         # A compressed transaction has one place for all of its events, so the row belongs to the comparison.
         same = Window.partitionBy(
@@ -157,8 +158,8 @@ class WholeTables:
             (row["topic"], row["partition"]): PartitionFacts(_place(row["event"]), _place(row["read"])) for row in rows
         }
 
-    def differing(self, sample: int = 1) -> list[TopicKey]:
-        """Return the keys whose sides differ, of one key in `sample`."""
+    def differing(self, sample: int = 1, number: int = 0) -> list[TopicKey]:
+        """Return the keys whose sides differ, of one key in `sample`. `number`: which of the samples."""
         assert self._rows is not None
         assert self._records is not None
         # The order of a partition is that of its offsets: the clock of a producer may go back.
@@ -167,7 +168,8 @@ class WholeTables:
         last = of_partition.groupBy("topic", "key").agg(F.max_by("one", F.col("one.time")).alias("last"))
         if self._allowance.tasks is not None:
             # Otherwise the two sides of the join are shuffled at the same time.
-            self._last = last = last.persist(StorageLevel.DISK_ONLY)
+            last = last.persist(StorageLevel.DISK_ONLY)
+            self._held.append(last)
             with self._allowance.spark_job():
                 last.count()
         joined = self._rows.join(last, ["topic", "key"], "full_outer")
@@ -178,7 +180,7 @@ class WholeTables:
         is_same = F.when(F.col("table_hash").isNotNull(), same_row).otherwise(is_gone)
         differ = joined.where(F.col("key").isNotNull() & ~F.coalesce(is_same, F.lit(False))).select("topic", "key")
         if sample > 1:
-            differ = differ.where(F.crc32("key") % sample == 0)
+            differ = differ.where(F.crc32("key") % sample == number)
         with self._allowance.spark_job():
             return _keys(differ.toArrow())
 
@@ -203,12 +205,25 @@ class WholeTables:
             note_records(batch, histories)
         return histories
 
-    def sampled(self, keys: Iterable[TopicKey], sample: int) -> list[TopicKey]:
-        """Return those of `keys` that are in the sample of one key in `sample`."""
-        return [key for key in keys if sample == 1 or zlib.crc32(key[1]) % sample == 0]
+    def sampled(self, keys: Iterable[TopicKey], sample: int, number: int = 0) -> list[TopicKey]:
+        """Return those of `keys` that are in a sample of one key in `sample`. `number`: which of the samples."""
+        return [key for key in keys if sample == 1 or zlib.crc32(key[1]) % sample == number]
 
-    def _tasks(self, count: int) -> DataFrame:
-        return self._spark.range(0, count, 1, max(1, min(count, self._allowance.tasks or count)))
+    def _read_all(self, count: int, read: Callable[[DataFrame], DataFrame]) -> DataFrame:
+        """Return what `read` makes of the numbers below `count`, kept on disk.
+
+        With a share of the processor each number is a job of its own, so that the jobs can be spread over time.
+        """
+        if self._allowance.share == 1:
+            tasks = self._spark.range(0, count, 1, max(1, min(count, self._allowance.tasks or count)))
+            self._held.append(read(tasks).persist(StorageLevel.DISK_ONLY))
+            return self._held[-1]
+        parts = [read(self._spark.range(number, number + 1, 1, 1)) for number in range(max(1, count))]
+        for part in parts:
+            self._held.append(part.persist(StorageLevel.DISK_ONLY))
+            with self._allowance.spark_job():
+                part.count()
+        return reduce(DataFrame.unionAll, parts)
 
 
 def large_session(spark: SparkSession, allowance: Allowance) -> SparkSession:

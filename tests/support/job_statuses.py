@@ -19,6 +19,7 @@ from incsnap.monitoring.status import (
     TableStatus,
     WindowStatus,
 )
+from incsnap.monitoring.verification_status import TableVerification, VerificationStatus
 
 BINLOG = "binlog.000042"
 
@@ -105,6 +106,14 @@ def running(**changed: object) -> JobStatus:
             limits=(LimitStatus("rows-per-second", 90_000), LimitStatus("threads-running", 25, "spare", 28)),
             held_back_by="threads-running",
             finished=(ended,),
+        ),
+        verification=VerificationStatus(
+            sample=24,
+            rounds=12,
+            failures=1,
+            ended_ms=now - 600_000,
+            seconds=95.0,
+            tables=(TableVerification("shop.orders", 83_000, 2, 1), TableVerification("shop.lines", 166_000)),
         ),
         sums=Sums(123_000, 12_345_678, 5_240_000, 512, 9_876_543_210),
         rates=Rates(1_234.0, 64_200.0, 51_000_000.0),

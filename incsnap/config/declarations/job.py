@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from incsnap.config.declarations.kinds import COLUMNS, HOST, TEXT, TOKEN, TOPIC, described, one_of, whole
+from incsnap.config.declarations.kinds import (
+    COLUMNS,
+    DURATION,
+    HOST,
+    SHARE,
+    TEXT,
+    TOKEN,
+    TOPIC,
+    described,
+    one_of,
+    whole,
+)
 from incsnap.config.declarations.setting import Setting
 
 #: Values of incsnap.oversized.change.handling.mode.
@@ -74,6 +85,10 @@ WATCHING = (
     Setting("custom.sanitize.pattern", TEXT, "",
             "Java regex of names of settings whose values are hidden wherever settings are shown.", ".*apikey.*",
             unset="passwords, tokens and the like alone", see="monitoring.md"),
+    Setting("incsnap.verify.interval", DURATION, "", "How often the job compares its tables with its topics.", "1h",
+            unset="never", see="verify.md"),
+    Setting("incsnap.verify.sample", SHARE, "1/24", "Share of the keys that one comparison looks at.", "1/24",
+            see="verify.md"),
     Setting("incsnap.log.format", one_of("text", "json"), "text", "Lines of the log.", see="exit-codes-and-logs"),
 )
 # fmt: on

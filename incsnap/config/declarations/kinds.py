@@ -19,6 +19,7 @@ _LARGEST = 2**63 - 1
 LONGEST_NAME = 249
 #: Least length of the token, the only protection of the page's buttons on the network.
 _LEAST_TOKEN = 16
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _PEM = (".pem", ".crt", ".cer")
 
 
@@ -51,6 +52,17 @@ def milliseconds(low: int, high: int) -> Kind:
     """Return the kind of times from `low` to `high` milliseconds. The value is in seconds."""
     number = whole(low, high)
     return Kind(number.allowed, lambda text: number.parse(text) / 1000)
+
+
+def _duration(text: str) -> int:
+    number = re.fullmatch(r"(\d{1,9})([smhd])", text.strip())
+    return _if(number, int(number[1]) * _SECONDS[number[2]] if number else 0) or _if(None, 0)
+
+
+def _share(text: str) -> int:
+    """Return n for 1/n."""
+    parts = re.fullmatch(r"1/([1-9]\d{0,6})", text.strip())
+    return _if(parts, int(parts[1]) if parts else 0)
 
 
 def one_of(*values: str, **older: str) -> Kind:
@@ -143,6 +155,10 @@ def _replicas(text: str) -> tuple[tuple[str, int], ...]:
     return _if(all(host for host, _ in addresses), addresses)
 
 
+#: Times such as 90s, 30m, 12h and 7d. The value is in seconds.
+DURATION = Kind("a time such as 30m, 12h or 7d", _duration)
+#: One of so many. The value is the number.
+SHARE = Kind("of the form 1/N", _share)
 FLAG = Kind("true or false", lambda text: _if(text.lower() in ("true", "false"), text.lower() == "true"))
 TEXT = described("text")
 #: Java regexes. `SettingsReader` checks each pattern. `\,` stays in patterns of `REGEXES`, and is a comma in `COLUMNS`.

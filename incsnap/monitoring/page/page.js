@@ -98,6 +98,22 @@ function showState(status) {
   }
 }
 
+function showVerification(status) {
+  const verification = status.verification;
+  $("verified").hidden = !verification;
+  if (!verification) return;
+  const differing = verification.tables.filter((each) => each.differing);
+  const names = differing.slice(0, 3).map((each) => `${each.table} differs in ${count(each.differing)} ${each.differing === 1 ? "key" : "keys"}`);
+  const more = differing.length > 3 ? [`${differing.length - 3} more tables differ`] : [];
+  const refused = verification.tables.filter((each) => each.refused).length;
+  const told = !verification.rounds ? ["no comparison has ended yet"]
+    : [...(names.length ? names : ["no difference is known"]), ...more, `compared last at ${moment(verification.ended_ms)}`];
+  if (refused) told.push(`${refused} ${refused === 1 ? "table" : "tables"} cannot be compared`);
+  if (verification.failure) told.push(`the last comparison failed: ${verification.failure}`);
+  $("verified").textContent = `Tables and topics: ${told.join("; ")}`;
+  $("verified").className = differing.length || verification.failure ? "trouble" : "quiet";
+}
+
 function showFigures(status) {
   const stream = status.stream, sums = status.sums;
   $("lag").textContent = stream ? duration(stream.lag_ms / 1000) : "…";
@@ -244,7 +260,7 @@ async function renew() {
     const [, status] = await ask("status");
     points.push([status.written_ms, status.stream ? status.stream.lag_ms : 0, status.rates.events, status.rates.rows, status.rates.bytes]);
     points = points.slice(-900);
-    for (const show of [showState, showFigures, showSnapshot, showWindows, showStream, showTold]) show(status);
+    for (const show of [showState, showVerification, showFigures, showSnapshot, showWindows, showStream, showTold]) show(status);
     showHistory(points);
   } catch (error) {
     const name = $("prefix").textContent;

@@ -36,6 +36,22 @@ def test_several_turns_are_taken_together_once_all_are_free() -> None:
     assert steps == ["both", "one"]
 
 
+def test_a_thread_that_waits_gives_up_once_it_is_woken() -> None:
+    turns, stopping, answers = ReaderTurns(), threading.Event(), list[bool]()
+
+    def run() -> None:
+        with turns.turn(stopping.is_set) as is_mine:
+            answers.append(is_mine)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    wait_until(lambda: len(turns._waiting) == 1)
+    stopping.set()
+    turns.wake()
+    thread.join(10)
+    assert answers == [False]
+
+
 def test_a_thread_that_gives_up_holds_no_turn() -> None:
     turns, stopping = ReaderTurns(), threading.Event()
     turns.open(2)

@@ -1,0 +1,80 @@
+"""What a job says of the differences that it knows: over rounds, in the log and in a notification."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from incsnap.config.load import from_properties
+from incsnap.connect.json_text import literal
+from incsnap.monitoring.verification_status import TableVerification
+from incsnap.spark.standing_verification import KnownDifferences, difference_line
+from incsnap.spark.verification_notice import notice
+from incsnap.verify.kinds import MISSING, UNVERIFIABLE, WRONG
+from incsnap.verify.report import Difference, TableReport
+from tests.support.properties import NEEDED
+
+
+def report(*kinds: str, refused: str = "") -> TableReport:
+    differences = [Difference(literal(f"{number}").encode(), kind) for number, kind in enumerate(kinds)]
+    return TableReport("shop.orders", "shop.shop.orders", 40, "u:1-9", refused, differences)
+
+
+def differing(known: KnownDifferences, rounds: Sequence[tuple[int, TableReport]]) -> list[int]:
+    """Return how many keys are known to differ after each round."""
+    counts = []
+    for number, each in rounds:
+        known.note(number, [each])
+        counts.append(known.of(each).differing)
+    return counts
+
+
+def test_a_sample_counts_until_it_is_compared_again() -> None:
+    known = KnownDifferences()
+    rounds = [(0, report(MISSING, WRONG)), (1, report()), (2, report(WRONG)), (0, report(WRONG)), (0, report())]
+
+    assert differing(known, rounds) == [2, 2, 3, 2, 1]
+
+
+def test_a_table_that_was_not_compared_keeps_its_count() -> None:
+    known = KnownDifferences()
+    refused = report(refused="It has no primary key, so its records have no keys.")
+
+    assert differing(known, [(0, report(WRONG)), (0, refused)]) == [1, 1]
+    assert known.of(refused).refused.startswith("It has no primary key")
+
+
+def test_unverifiable_keys_are_no_differences() -> None:
+    known = KnownDifferences()
+    seen = report(UNVERIFIABLE)
+    known.note(0, [seen])
+
+    assert known.of(seen) == TableVerification("shop.orders", 40, 0, 1)
+    assert not seen.differs
+
+
+def test_the_line_names_the_table_the_counts_and_the_next_command() -> None:
+    assert difference_line(report(MISSING, WRONG, WRONG), 24) == (
+        "shop.orders and its topic shop.shop.orders differ: 1 missing, 2 wrong, of one key in 24, at u:1-9."
+        " Next: incsnap verify FILE --table shop.orders --differences FOLDER"
+    )
+
+
+def test_the_notification_has_the_form_of_debeziums() -> None:
+    value = notice("shop", report(MISSING), 1_700_000_000_000)
+
+    assert set(value) == {"id", "type", "aggregate_type", "additional_data", "timestamp"}
+    assert (value["aggregate_type"], value["type"]) == ("Verification", "DIFFERENCES")
+    assert value["additional_data"]["missing"] == "1"
+    assert value["additional_data"]["data_collection"] == "shop.orders"
+    assert json.dumps(value)
+
+
+def test_the_settings_are_times_and_shares() -> None:
+    def verify(**given: str) -> tuple[int | None, int]:
+        settings = from_properties({**NEEDED, **{f"incsnap.verify.{name}": text for name, text in given.items()}})
+        return settings.settings.verify.interval_seconds, settings.settings.verify.sample
+
+    assert verify() == (None, 24)
+    assert verify(interval="90s", sample="1/7") == (90, 7)
+    assert verify(interval="12h") == (43_200, 24)

@@ -1,0 +1,67 @@
+"""The limits of a comparison: its end, and its share of a core."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from incsnap.verify.allowance import Allowance, VerificationStopped
+
+
+class Clock(threading.Event):
+    """An event that nobody sets, and which adds up how long it is waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited = 0.0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waited += timeout or 0.0
+        return self.is_set()
+
+
+def test_a_share_of_five_percent_rests_nineteen_times_as_long_as_it_works() -> None:
+    clock = Clock()
+    allowance = Allowance(clock, share=0.05)
+    with allowance.spark_job():
+        time.sleep(0.05)
+    assert 0.05 * 19 <= clock.waited < 0.5 * 19
+    before = clock.waited
+    with allowance.work():
+        until = time.thread_time() + 0.02
+        while time.thread_time() < until:
+            pass
+    assert 0.02 * 19 <= clock.waited - before < 0.05 * 19
+
+
+def test_without_a_share_nothing_rests() -> None:
+    clock = Clock()
+    with Allowance(clock).spark_job():
+        time.sleep(0.01)
+    assert clock.waited == 0
+
+
+def test_a_comparison_that_is_told_to_end_begins_no_job() -> None:
+    allowance, begun = Allowance(), []
+    allowance.stopping.set()
+    with pytest.raises(VerificationStopped), allowance.spark_job():
+        begun.append(1)
+    with pytest.raises(VerificationStopped):
+        allowance.sleep(60)
+    assert begun == []
+
+
+def test_a_comparison_that_waits_for_its_turn_ends_there() -> None:
+    stopping = threading.Event()
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        stopping.set()
+        yield
+
+    with pytest.raises(VerificationStopped), Allowance(stopping, 1, turn).spark_job():
+        raise AssertionError
