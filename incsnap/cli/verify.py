@@ -102,7 +102,13 @@ def verify(
         raise ConfigError("--repair asks before it sends, and there is no terminal", "Add --yes to send without it.")
     settings = read(file, worker).settings
     settings = settings.model_copy(update={"spark": {**_SPARK, **settings.spark}})
-    choice = Choice(tables, int(one_in[1]) if one_in else 1, Limits(wait_seconds=wait), connector_offsets(file, worker))
+    choice = Choice(
+        tables,
+        int(one_in[1]) if one_in else 1,
+        Limits(wait_seconds=wait),
+        connector_offsets(file, worker),
+        lists_history=bool(differences) or repair,
+    )
     try:
         with launched(settings) as launch:
             spark = launch.session()

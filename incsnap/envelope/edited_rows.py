@@ -151,7 +151,7 @@ class EditedKeys:
 
 def _taken(view: TableView, spec: RecordSpec, edit: TakeFromValue, modes: Modes) -> tuple[Whole, list[Added]]:
     """Return the key that ValueToKey makes of fields of the value, and the added fields that it has."""
-    value = _value(view, spec, edit.edits, modes)
+    value = whole_value(view, spec, edit.edits, modes)
     names = {field.name: field for field in value.fields} if value.is_struct else {}
     if missing := [name for name in edit.fields if name not in names]:
         raise ConfigError(
@@ -165,7 +165,7 @@ def _taken(view: TableView, spec: RecordSpec, edit: TakeFromValue, modes: Modes)
     ]
 
 
-def _value(view: TableView, spec: RecordSpec, edits: Sequence[object], modes: Modes) -> Whole:
+def whole_value(view: TableView, spec: RecordSpec, edits: Sequence[object], modes: Modes) -> Whole:
     """Return the value of flat rows behind the edits."""
     schema = Schema("struct", name=spec.row_name, version=spec.value_version)
     columns = tuple(column_field(field, modes) for field in view.fields)
@@ -182,7 +182,7 @@ class EditedRows:
         self._spec, self._envelope = spec, envelope
         kinds = EnvelopeField | Constant | Inserted
         self._added = [each for each in (*spec.fields, *spec.edits) if isinstance(each, kinds)]
-        whole = _value(view, spec, spec.edits, envelope.value_modes)
+        whole = whole_value(view, spec, spec.edits, envelope.value_modes)
         self._format = WholeFormat(whole, envelope.value, register, f"{spec.topic}-value")
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:

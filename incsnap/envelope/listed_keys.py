@@ -69,7 +69,7 @@ def refusal_of_deletions(format_: TableFormat) -> str:
         return "skipped.operations leaves deletions out"
     if sorted(field.index for field in view.key) != sorted(view.identity):
         return "message.key.columns gives its records other keys than its primary key, so a key may belong to many rows"
-    if any(field.boolean or _is_rounded(format_, field) for field in view.key):
+    if has_rounded_key(format_):
         return "different rows may have the same record key, because the settings round a column of the key"
     if not format_.uniform:
         return "its records go to several topics or have keys of several forms"
@@ -83,6 +83,11 @@ def refusal_of_deletions(format_: TableFormat) -> str:
     if deletion.value is not None and deletion.spec.value is not ValueShape.ENVELOPE:
         return "its deletions are sent as rows (delete.tombstone.handling.mode=rewrite), and the row is gone"
     return ""
+
+
+def has_rounded_key(format_: TableFormat) -> bool:
+    """Return True if different values of the key's columns may give the same record key, as the settings have it."""
+    return any(field.boolean or _is_rounded(format_, field) for field in format_.view.key)
 
 
 def _is_rounded(format_: TableFormat, field: ViewField) -> bool:

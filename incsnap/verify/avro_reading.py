@@ -21,8 +21,8 @@ from incsnap.errors import ServerUnreachable
 
 #: Bytes before a record: a zero byte and the id of its schema.
 _HEAD = 5
-#: Bytes that are no JSON, for records that cannot be read.
-_UNREADABLE = b"?"
+#: Bytes that are no JSON, for keys and values that cannot be read.
+NO_JSON = b"?"
 
 
 def as_json(records: BytesArray, registry: RegistrySettings) -> BytesArray:
@@ -42,12 +42,12 @@ def respelled(objects: BytesArray) -> BytesArray:
 
 def _decoded(record: bytes, url: str, client: tuple[tuple[str, str], ...]) -> bytes:
     if len(record) < _HEAD or record[0]:
-        return _UNREADABLE
+        return NO_JSON
     schema = _schema(url, client, int.from_bytes(record[1:_HEAD], "big"))
     try:
         return _spelled(_plain(fastavro.schemaless_reader(io.BytesIO(record[_HEAD:]), schema, None)))
     except (ValueError, TypeError, IndexError, EOFError):
-        return _UNREADABLE
+        return NO_JSON
 
 
 def _spelled(value: Any) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,21 +35,23 @@ class LiveSides:
         connection: Connection[Any],
         settings: Settings,
         client: ClientSettings,
-        tables: Mapping[str, VerifiedTable],
+        tables: Mapping[str, Sequence[VerifiedTable]],
         evidence: Evidence,
         allowance: Allowance,
     ) -> None:
         self._connection, self._settings, self._client, self._tables = connection, settings, client, tables
         self._allowance = allowance
-        by_id = {table.shape.id: table for table in tables.values()}
+        by_id = {table.shape.id: table for of_topic in tables.values() for table in of_topic}
         self._changed = ChangedKeys(connection, settings, by_id, allowance)
-        self._counts = {table.topic: table.partitions for table in tables.values()}
+        self._counts = {table.topic: table.partitions for table in by_id.values()}
+        self._forms = {table.topic: table.form for table in by_id.values()}
         self._server = watermarks.server_uuid(connection)
         self._executed: Low | None = None
         self._end = ("", 0)
         self._evidence = evidence
         self._rows: dict[TopicKey, bytes] = {}
         self._homes: dict[TopicKey, int | None] = {}
+        self._owners: dict[TopicKey, list[VerifiedTable]] = {}
         self.ends: dict[tuple[str, int], int] = {}
         self.histories: dict[TopicKey, History] = {}
         self.facts: dict[tuple[str, int], PartitionFacts] = {}
@@ -62,20 +64,27 @@ class LiveSides:
 
     def select(self, keys: Collection[TopicKey]) -> Mapping[TopicKey, bytes]:
         self._rows = {}
-        for topic, table in self._tables.items():
-            self._allowance.go_on()
+        for key in keys:
+            self._owners.pop(key, None)
+        for topic, tables in self._tables.items():
             own = [key for key in keys if key[0] == topic]
-            for key, (row, home) in read_by_keys(self._connection, self._settings, table, own).items():
-                self._rows[key], self._homes[key] = row, home
+            for table in tables:
+                self._allowance.go_on()
+                for key, row, home in read_by_keys(self._connection, self._settings, table, own):
+                    self._rows[key], self._homes[key] = row, home
+                    self._owners.setdefault(key, []).append(table)
         return self._rows
+
+    def owners(self, key: TopicKey) -> Sequence[VerifiedTable]:
+        """Return the tables in which the newest SELECT has found rows of `key`, each as often as it has such rows."""
+        return self._owners.get(key, ())
 
     def topic(self, keys: Collection[TopicKey]) -> TopicNow:
         delivered = self._delivered()
         ends = topic_ends(self._client, self._counts)
-        forms = {topic: table.form for topic, table in self._tables.items()}
         for key in keys:
             self.histories.setdefault(key, History())
-        for records in read_parts(self._client, parts_between(self.ends, ends), forms):
+        for records in read_parts(self._client, parts_between(self.ends, ends), self._forms):
             self._allowance.go_on()
             with self._allowance.work():
                 note_records(records, self.histories, only=True)
@@ -93,7 +102,7 @@ class LiveSides:
 
     def has_tombstones(self, topic: str) -> bool:
         """Return True if a tombstone follows each deletion in the topic."""
-        return self._tables[topic].form.tombstones
+        return self._forms[topic].tombstones
 
     def partitions(self, topic: str) -> int:
         """Return how many partitions the topic has."""
@@ -101,7 +110,7 @@ class LiveSides:
 
     def same_values(self, key: TopicKey, left: bytes, right: bytes) -> bool:
         """Return True if two rows of `key` have the same values, whatever their spelling."""
-        return not differing_columns(self._tables[key[0]], left, right)
+        return not any(differing_columns(table, left, right) for table in self.owners(key))
 
     def _delivered(self) -> RowPlace | None:
         """Return how far a job or connector says that it has delivered, in all partitions; None if neither says so."""

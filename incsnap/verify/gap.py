@@ -172,7 +172,10 @@ class GapCourse:
             raise TableRefused("The table is gone.")
         if str(shape.id).lower() in map(str.lower, self._settings.snapshot.conditions):
             raise TableRefused("snapshot.select.statement.overrides chooses its rows.")
-        verified = verified_table(connection, self._settings, shape, owners, partitions)
+        verified = verified_table(connection, self._settings, shape, partitions)
+        others = [] if verified is None else [each for each in owners.get(verified.topic, ()) if each != shape.id]
+        if others:
+            raise TableRefused(f"{others[0]} goes to the same topic, and keys do not tell the table.")
         format_ = format_of(for_table(self._settings), shape)
         if reason := refusal_of_keys(format_) or refusal_of_deletions(format_):
             raise TableRefused(f"Its keys cannot be sent again: {reason}.")

@@ -24,7 +24,8 @@ from incsnap.envelope.record_encoder import READ, Operation
 from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ConfigError
 from incsnap.transforms.record_spec import ValueShape
-from incsnap.verify.avro_reading import as_json, respelled
+from incsnap.verify.avro_reading import NO_JSON, as_json, respelled
+from incsnap.verify.edited_form import added_members
 
 #: The values of the column `state`.
 ROW, DELETION, TOMBSTONE, UNREADABLE = range(4)
@@ -47,6 +48,9 @@ _OBJECT = rf'\{{(?:[^{{}}"]|{_TEXT}|{_FLAT})*\}}'
 _SIMPLE = rf"(?:{_TEXT}|[^\",{{}}]+)"
 _DELETED = {"__deleted": '"true"'}
 _PAYLOAD = r'^\{"schema":.*?,"payload":'
+_NUMBERED = r'^\{"schemaId":[0-9]+,"payload":'
+#: Bytes before JSON that has the id of its schema: a zero byte and the id.
+_HEAD = 5
 _ENVELOPE = (
     rf'\{{"before":(?:null|{_OBJECT}),"after":(?P<after>null|{_OBJECT}),"source":(?P<source>{_OBJECT}),'
     r'.*?"op":"(?P<op>[a-z])"'
@@ -69,14 +73,17 @@ class RecordForm:
     tombstones: bool = True  #: a tombstone follows each deletion
     key_avro: RegistrySettings | None = None  #: registry of the keys' schemas, if keys are Avro
     value_avro: RegistrySettings | None = None  #: registry of the values' schemas, if values are Avro
+    #: form of the id of a schema beside JSON: json-schema or ext-json, as in `FormatChoice.kind`; "" for none
+    key_frame: str = ""
+    value_frame: str = ""  #: as `key_frame`
     respelled: bool = False  #: rows and keys are spelled anew, as those of Avro are
     ambiguous: bool = False  #: a column has the name of a field of the envelope
 
     @property
     def of_table(self) -> RecordForm:
-        """The form in which the table side encodes its rows: JSON, because Avro would register schemas."""
+        """The form in which the table side encodes its rows: plain JSON, because others would register schemas."""
         is_avro = self.key_avro is not None or self.value_avro is not None
-        return replace(self, key_avro=None, value_avro=None, respelled=is_avro)
+        return replace(self, key_avro=None, value_avro=None, key_frame="", value_frame="", respelled=is_avro)
 
     @classmethod
     def of(cls, format_: TableFormat, formats: Formats) -> RecordForm:
@@ -86,7 +93,7 @@ class RecordForm:
         """
         table, choice = format_.view.shape.id, format_.envelope
         for where, given in (("keys", formats.key), ("values", formats.value)):
-            if given.kind not in ("json", "avro") or given.frame:
+            if given.kind not in ("json", "avro", *_FRAMED) or given.frame:
                 what = f"{given.kind} {given.frame}".strip()
                 raise ConfigError(f"{table}: verify cannot read {where} of the format {what}", _NOT_YET)
         encoders = [format_.encoders.get(kind) for kind in (READ, *(Operation(op) for op in "cu"))]
@@ -96,16 +103,18 @@ class RecordForm:
         specs = [each.spec for each in encoders if each is not None]
         if any(each.kept is not None or each.topics is not None or each.event is not None for each in encoders if each):
             raise ConfigError(f"{table}: the values of its rows decide which records are sent, and where", _REFUSED)
-        if any(spec.edits or spec.key_edits or spec.zones for spec in specs):
-            raise ConfigError(f"{table}: transforms edit its records", _REFUSED)
         if {spec.value for spec in specs} not in ({ValueShape.ENVELOPE}, {ValueShape.ROW}):
             raise ConfigError(f"{table}: transforms leave neither envelopes nor rows", _REFUSED)
-        added = tuple(each.name for each in first.spec.fields) if first.spec.value is ValueShape.ROW else ()
+        added = added_members(format_, specs)
+        if added is None:
+            raise ConfigError(f"{table}: transforms edit its records", _REFUSED)
         tombstone = format_.encoders.get(Operation(""))
         tombstones = choice.tombstones and tombstone is not None and not tombstone.has_bytes
         is_envelope = first.spec.value is ValueShape.ENVELOPE
         ambiguous = any(field.name in _ENVELOPES_OWN for field in format_.view.fields)
         form = cls(is_envelope, choice.key.schemas, choice.value.schemas, added, tombstones, ambiguous=ambiguous)
+        framed = [given.kind if given.kind in _FRAMED else "" for given in (formats.key, formats.value)]
+        form = replace(form, key_frame=framed[0], value_frame=framed[1])
         if formats.key.kind == "avro":
             form = replace(form, key_avro=formats.key_registry, respelled=True)
         if formats.value.kind == "avro":
@@ -116,14 +125,16 @@ class RecordForm:
 #: Names that the text of an envelope is searched for.
 _ENVELOPES_OWN = ("after", "source", "op")
 _AFTER, _SOURCE_BEHIND, _OP = b'"after":', b',"source":{', b'"op":"'
-_NOT_YET = "verify reads JSON, and Avro in Confluent's wire format."
+_NOT_YET = "verify reads JSON, JSON with the id of its schema, and Avro in Confluent's wire format."
+#: Kinds of JSON with the id of a schema.
+_FRAMED = ("json-schema", "ext-json")
 _REFUSED = "Leave the table out with --table: verify cannot repeat these transforms."
 
 
 def for_table(settings: Settings) -> Settings:
     """Return the settings with which the table side encodes rows: JSON, as other formats would register schemas."""
     changed = {
-        name: FormatChoice()
+        name: FormatChoice(decimals=choice.decimals)
         for name, choice in (("key", settings.formats.key), ("value", settings.formats.value))
         if choice.kind != "json" or choice.frame
     }
@@ -134,7 +145,7 @@ def read_keys(keys: BytesArray, form: RecordForm) -> BytesArray:
     """Return the keys as JSON without their schemas."""
     if form.key_avro is not None:
         return as_json(keys, form.key_avro)
-    bare = _without_schema(keys) if form.key_schemas else keys
+    bare = _without_schema(keys) if form.key_schemas else _without_frame(keys, form.key_frame)
     return respelled(bare) if form.respelled else bare
 
 
@@ -142,7 +153,7 @@ def read_values(values: BytesArray, form: RecordForm) -> RecordBatch:
     """Return the columns of VALUES for the values of records; null is a tombstone."""
     if form.value_avro is not None:
         values = as_json(values, form.value_avro)
-    payload = _without_schema(values) if form.schemas else values
+    payload = _without_schema(values) if form.schemas else _without_frame(values, form.value_frame)
     absent = values.is_null()
     read = _envelopes(payload, absent) if form.envelope else _rows(payload, absent, form)
     if form.respelled and form.value_avro is None:
@@ -152,7 +163,7 @@ def read_values(values: BytesArray, form: RecordForm) -> RecordBatch:
 
 def read_rows(values: BytesArray, form: RecordForm) -> tuple[Array, BytesArray]:
     """Return the columns `state` and `row` of `read_values`, in a fifth of its time for envelopes in JSON."""
-    if form.envelope and not form.ambiguous and form.value_avro is None:
+    if form.envelope and not (form.ambiguous or form.value_frame) and form.value_avro is None:
         cut = _between_names(values)
         if cut is not None:
             states, rows = cut
@@ -187,8 +198,18 @@ def _between_names(values: BytesArray) -> tuple[Array, BytesArray] | None:
     return pa.array(states), pc.if_else(pa.array(is_row), binary(spans), None)
 
 
-def _without_schema(values: BytesArray) -> BytesArray:
-    bare = pc.replace_substring_regex(values, _PAYLOAD, "", max_replacements=1)
+def _without_frame(values: BytesArray, frame: str) -> BytesArray:
+    """Return JSON without the id of its schema. Records of another form become bytes that are no JSON."""
+    if not frame:
+        return values
+    if frame == "json-schema":
+        return pc.if_else(pc.starts_with(values, "\x00"), pc.binary_replace_slice(values, 0, _HEAD, b""), NO_JSON)
+    bare = _without_schema(values, _NUMBERED)
+    return pc.if_else(pc.equal(bare, values), NO_JSON, bare)
+
+
+def _without_schema(values: BytesArray, before: str = _PAYLOAD) -> BytesArray:
+    bare = pc.replace_substring_regex(values, before, "", max_replacements=1)
     stripped = pc.binary_slice(bare, 0, -1)
     return pc.if_else(pc.equal(bare, values), values, stripped)
 

@@ -41,6 +41,8 @@ class TableReport:
     differences: list[Difference] = field(default_factory=list)  #: keys that are not proved to be equal
     sent_twice: int = 0  #: records that repeat an earlier one of their key
     back_in_time: int = 0  #: records that are older than an earlier one of their key
+    history: list[Difference] = field(default_factory=list)  #: keys of such records, if they are asked for
+    beside: tuple[str, ...] = ()  #: other tables of the topic; `rows`, `sent_twice` and `back_in_time` include theirs
     unrepairable: str = ""  #: why a job cannot read rows again by their keys; "" if it can
     undeletable: str = ""  #: why a job cannot send deletions of keys; "" if it can
     repaired: int | None = None  #: keys that a job has sent again and that are equal now; None: nothing was sent
@@ -80,6 +82,8 @@ class TableReport:
         else:
             counted = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items() if count)
             lines = [f"{self.table}: {counted}, of {self.rows:,} rows."]
+        if self.beside:
+            lines.append(f"  The numbers of rows and of records include {', '.join(self.beside)}, in the same topic.")
         if self.repaired is not None:
             lines.append(f"  {self.repaired:,} keys were sent again, and are as the table has them.")
         shown = [f"{self.counts[kind]:,} {kind}" for kind in OF_HISTORY if self.counts[kind]]
@@ -132,6 +136,6 @@ def write_differences(reports: Sequence[TableReport], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for each in reports:
         with (folder / f"{each.table}.jsonl").open("w") as file:
-            file.writelines(f"{difference.line()}\n" for difference in each.differences)
+            file.writelines(f"{difference.line()}\n" for difference in (*each.differences, *each.history))
         proved = [difference.key.decode() for difference in each.differences if difference.kind in DIFFERENCES]
         keys_file(str(folder), each.table).write_text("".join(f"{key}\n" for key in proved))

@@ -16,6 +16,7 @@ from pymysql.connections import Connection
 from incsnap.columns.arrow import Columns, RecordBatch
 from incsnap.config.settings import Settings
 from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, key_text
+from incsnap.envelope.record_encoder import READ
 from incsnap.envelope.snapshot_records import snapshot_records
 from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_format import TableFormat
@@ -63,8 +64,9 @@ def encoded(format_: TableFormat, table: VerifiedTable, columns: Columns) -> Rec
     form = table.form.of_table
     keys, (_, rows) = records.column("key"), read_rows(records.column("value"), form)
     topics = pa.repeat(pa.scalar(table.topic), len(records))
-    # Keys in Avro have other bytes, and so another partition.
-    homes = records.column("partition") if table.form.key_avro is None else pa.nulls(len(records), pa.int32())
+    # Keys in Avro or with the id of a schema have other bytes, and so another partition.
+    is_json = table.form.key_avro is None and not table.form.key_frame
+    homes = records.column("partition") if is_json else pa.nulls(len(records), pa.int32())
     arrays = [topics, read_keys(keys, form), homes, rows]
     return pa.RecordBatch.from_arrays(arrays, schema=TABLE_ROWS)
 
@@ -86,14 +88,15 @@ def read_range(
 
 def read_by_keys(
     connection: Connection[Any], settings: Settings, table: VerifiedTable, keys: Collection[TopicKey]
-) -> dict[TopicKey, tuple[bytes, int | None]]:
-    """Return the row of each of `keys`, and the partition of its key (None: unknown). A key without a row is left out.
+) -> list[tuple[TopicKey, bytes, int | None]]:
+    """Return the rows of `keys`, each with its key and with the partition of the key (None: unknown).
 
-    A row counts only if its record key has the same bytes: a case-insensitive index finds other rows too.
+    A key may have no row or, if it is no primary key, several. A row counts only if its record key has the same bytes:
+    a case-insensitive index finds other rows too.
     """
     format_ = format_of(settings, table.shape)
-    rows: dict[TopicKey, tuple[bytes, int | None]] = {}
-    listed = list(keys)
+    rows: list[tuple[TopicKey, bytes, int | None]] = []
+    listed = [key for key in keys if _has_fields(format_, key[1])]
     for begin in range(0, len(listed), _KEYS_TOGETHER):
         part = listed[begin : begin + _KEYS_TOGETHER]
         where = _where(format_, [key for _, key in part])
@@ -102,7 +105,7 @@ def read_by_keys(
         for batch in _encoded_rows(connection, format_, table, tail):
             own = batch.filter(pc.is_in(batch.column("key"), chosen))
             columns = (own.column(name).to_pylist() for name in ("key", "row", "table_partition"))
-            rows |= {(table.topic, key): (row, home) for key, row, home in zip(*columns, strict=True)}
+            rows += [((table.topic, key), row, home) for key, row, home in zip(*columns, strict=True)]
     return rows
 
 
@@ -111,6 +114,28 @@ def _encoded_rows(
 ) -> Iterator[RecordBatch]:
     for columns in stream_rows(connection, table.shape, tail, format_.view.needed):
         yield encoded(format_, table, columns)
+
+
+def can_own(settings: Settings, table: VerifiedTable, key: bytes) -> bool:
+    """Return True if `key` can be the record key of a row of the table: written again, it has the same bytes."""
+    format_ = format_of(settings, table.shape)
+    if not _has_fields(format_, key):
+        return False
+    try:
+        listed = ListedKeys.read(format_, [key_text(json.loads(key))])
+    except (KeyRefused, ValueError):
+        return False
+    return bool(read_keys(listed.records, table.form.of_table).to_pylist() == [key])
+
+
+def _has_fields(format_: TableFormat, key: bytes) -> bool:
+    """Return True if `key` is a JSON object with the names that the table's record keys have."""
+    read = format_.encoders[READ]
+    added = {each.name for each in read.spec.key_fields} if read is not None else set()
+    try:
+        return bool(json.loads(key).keys() == {field.name for field in format_.view.key} | added)
+    except (ValueError, AttributeError):
+        return False
 
 
 def _where(format_: TableFormat, keys: Sequence[bytes]) -> str:

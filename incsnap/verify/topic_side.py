@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
@@ -16,7 +17,8 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from incsnap.columns.arrow import RecordBatch
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.verify.record_reading import VALUES, RecordForm, read_keys, read_rows, read_values
+from incsnap.verify.avro_reading import NO_JSON
+from incsnap.verify.record_reading import UNREADABLE, VALUES, RecordForm, read_keys, read_rows, read_values
 
 #: The columns of the topic side.
 TOPIC_RECORDS = pa.schema(
@@ -131,14 +133,17 @@ def _messages(consumer: Consumer, part: PartitionPart) -> Iterator[list[Message]
 def _columns(part: PartitionPart, messages: Sequence[Any], form: RecordForm, *, places: bool) -> RecordBatch:
     n = len(messages)
     values = pa.array([message.value() for message in messages], pa.binary())
+    keys = read_keys(pa.array([message.key() for message in messages], pa.binary()), form)
     if places:
         read = list(read_values(values, form).columns)
     else:
         unknown = [pa.nulls(n, field.type) for field in list(VALUES)[2:]]
         read = [*read_rows(values, form), *unknown]
+    is_odd = pc.equal(keys, NO_JSON).fill_null(False)
+    read[0] = pc.if_else(is_odd, pa.scalar(UNREADABLE, pa.int8()), read[0])
     arrays = [
         pa.repeat(pa.scalar(part.topic), n),
-        read_keys(pa.array([message.key() for message in messages], pa.binary()), form),
+        keys,
         pa.repeat(pa.scalar(part.partition, pa.int32()), n),
         pa.array([message.offset() for message in messages], pa.int64()),
         pa.array([message.timestamp()[1] for message in messages], pa.int64()),

@@ -3,7 +3,6 @@ wrong."""
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,32 +10,30 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaException
 from pymysql.connections import Connection
 from pyspark.sql import SparkSession
 
 from incsnap.config.settings import Settings
 from incsnap.config.topics import tables_by_topic, topics_of
-from incsnap.envelope.listed_keys import refusal_of_deletions, refusal_of_keys
-from incsnap.errors import ConfigError, IncsnapError
+from incsnap.errors import ConfigError
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.topics import admin_client, partition_counts, topic_config
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.session import connect, query
 from incsnap.planner.key_ranges import RangePart, ranges_of
-from incsnap.tasks.formats import format_of
+from incsnap.tables import TableId, TableShape
 from incsnap.verify.allowance import Allowance
-from incsnap.verify.both_sides import LiveSides, differing_columns
+from incsnap.verify.both_sides import LiveSides
 from incsnap.verify.changed_keys import TableChanged
 from incsnap.verify.evidence import ConnectorOffsets, Evidence
-from incsnap.verify.kinds import MISSING, STALE, UNVERIFIABLE, WRONG, is_behind, kind_of, older_record
-from incsnap.verify.proof import Events, LastRecord, TopicKey, Verdict, observe
+from incsnap.verify.kinds import OF_HISTORY
+from incsnap.verify.naming import Naming
+from incsnap.verify.proof import TopicKey, observe
 from incsnap.verify.record_reading import for_table
 from incsnap.verify.report import Difference, TableReport
-from incsnap.verify.rounds import Limits, Outcome, settle
+from incsnap.verify.rounds import Limits, settle
 from incsnap.verify.table_side import VerifiedTable
 from incsnap.verify.topic_side import parts_between, topic_ends
-from incsnap.verify.verified_tables import TableRefused, shapes_to_compare, verified_table, without_defaults
+from incsnap.verify.verified_tables import choose, refusals_of_repair, shapes_to_compare, without_defaults
 from incsnap.verify.whole_tables import TopicCounts, WholeTables
 
 log = logging.getLogger(__name__)
@@ -58,6 +55,7 @@ class Choice:
     sample: int = 1  #: one key in so many
     limits: Limits = field(default_factory=Limits)  #: how long keys are read again
     offsets: ConnectorOffsets | None = None  #: where a connector's offsets are; None: unknown
+    lists_history: bool = False  #: whether keys are listed whose records were sent twice or back in time
     allowance: Allowance = field(default_factory=Allowance)  #: what the comparison may use
     number: int = 0  #: which of the samples, from 0 on
 
@@ -79,33 +77,46 @@ def verify_tables(
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     with closing(connect(settings.mysql)) as connection:
         captured = catalog.tables(connection, settings.tables)
-        named = {str(table) for table in captured}
-        if unknown := [name for name in choice.tables if name not in named]:
-            raise ConfigError(f"not a captured table: {', '.join(unknown)}", "Name tables as database.table.")
-        reports, tables = [], dict[str, VerifiedTable]()
+        named = [table for table in captured if not choice.tables or str(table) in choice.tables]
+        if unknown := set(choice.tables) - {*map(str, named)}:
+            raise ConfigError(f"not a captured table: {', '.join(sorted(unknown))}", "Name tables as database.table.")
         owners = tables_by_topic(settings, captured)
-        counts = partition_counts(admin_client(client), owners)
-        for table, shape in shapes_to_compare(connection, settings, captured).items():
-            if choice.tables and str(table) not in choice.tables:
-                continue
-            report = TableReport(str(table), "")
-            reports.append(report)
-            try:
-                verified = verified_table(connection, settings, shape, owners, counts)
-            except (TableRefused, IncsnapError) as error:
-                report.refused = str(error)
-                continue
-            report.topic, report.gtid_set = topics_of(settings, shape.id)[0], str(watermarks.executed(connection))
-            format_ = format_of(for_table(settings), shape)
-            report.unrepairable, report.undeletable = refusal_of_keys(format_), refusal_of_deletions(format_)
-            if verified is not None:
-                tables[verified.topic] = verified
-        by_topic = {report.topic: report for report in reports if report.topic in tables}
-        if tables:
-            course = _compare(spark, for_table(settings), client, connection, tables, by_topic, choice)
+        shapes = shapes_to_compare(connection, settings, captured)
+        chosen = choose(connection, settings, shapes, owners, named)
+        executed = str(watermarks.executed(connection))
+        reports = [
+            _report(settings, shape, owners, chosen.refused.get(table, ""), executed)
+            for table, shape in shapes.items()
+            if table in named
+        ]
+        by_topic: dict[str, list[TableReport]] = {topic: [] for topic in chosen.by_topic}
+        for report in reports:
+            if report.topic in by_topic and not report.refused:
+                by_topic[report.topic].append(report)
+        if chosen.by_topic:
+            course = _compare(spark, for_table(settings), client, connection, chosen.by_topic, by_topic, choice)
             if course is not None and repair is not None:
                 course.compare_again(by_topic, repair(reports, watermarks.server_uuid(connection)))
     return reports
+
+
+def _report(
+    settings: Settings, shape: TableShape, owners: Mapping[str, Sequence[TableId]], refused: str, executed: str
+) -> TableReport:
+    """Return a report without an answer."""
+    if refused:
+        return TableReport(str(shape.id), "", refused=refused)
+    topic = topics_of(settings, shape.id)[0]
+    beside = [table for table in owners.get(topic, ()) if table != shape.id]
+    unrepairable, undeletable = refusals_of_repair(settings, shape, beside)
+    return TableReport(
+        str(shape.id),
+        topic,
+        gtid_set=executed,
+        beside=tuple(map(str, beside)),
+        unrepairable=unrepairable,
+        undeletable=undeletable,
+    )
 
 
 def _compare(
@@ -113,30 +124,33 @@ def _compare(
     settings: Settings,
     client: ClientSettings,
     connection: Connection[Any],
-    tables: Mapping[str, VerifiedTable],
-    reports: Mapping[str, TableReport],
+    tables: Mapping[str, Sequence[VerifiedTable]],
+    reports: Mapping[str, Sequence[TableReport]],
     choice: Choice,
 ) -> _Course | None:
     """Compare `tables`, by topic, and fill in their reports. Return the course; None if no attempt succeeded.
 
-    An attempt ends if a statement changes a table. Another one begins, without tables that have other columns now, and
-    without those that statements have changed too often.
+    An attempt ends if a statement changes a table. Another one begins, without topics whose tables have other columns
+    now, and without those that statements have changed too often.
     """
     left, changes = dict(tables), Counter[str]()
     while left:
-        with closing(WholeTables(spark, settings, list(left.values()), choice.allowance)) as whole:
+        members = [table for of_topic in left.values() for table in of_topic]
+        with closing(WholeTables(spark, settings, members, choice.allowance)) as whole:
             course = _Course(settings, client, connection, left, whole, choice)
             try:
                 course.run({topic: reports[topic] for topic in left})
                 return course
             except TableChanged as error:
                 log.warning("The comparison begins again: %s", error.message)
-                again = catalog.shapes_of(connection, [table.shape.id for table in left.values()])
-                changes.update(topic for topic, table in left.items() if table.shape.id in error.tables)
-        for topic, table in list(left.items()):
-            if changes[topic] >= _ATTEMPTS or again.get(table.shape.id) != without_defaults(table.shape):
-                reports[topic].refused = _CHANGED
+                again = catalog.shapes_of(connection, [table.shape.id for table in members])
+                changes.update({table.topic for table in members if table.shape.id in error.tables})
+        for topic, of_topic in list(left.items()):
+            is_other = any(again.get(table.shape.id) != without_defaults(table.shape) for table in of_topic)
+            if is_other or changes[topic] >= _ATTEMPTS:
                 del left[topic]
+                for report in reports[topic]:
+                    report.refused = _CHANGED
     return None
 
 
@@ -148,7 +162,7 @@ class _Course:
         settings: Settings,
         client: ClientSettings,
         connection: Connection[Any],
-        tables: Mapping[str, VerifiedTable],
+        tables: Mapping[str, Sequence[VerifiedTable]],
         whole: WholeTables,
         choice: Choice,
     ) -> None:
@@ -156,12 +170,13 @@ class _Course:
         self._tables, self._whole, self._choice = tables, whole, choice
         evidence = Evidence(client, settings.topic_prefix, choice.offsets)
         self._sides = LiveSides(connection, settings, client, tables, evidence, choice.allowance)
+        self._naming = Naming(self._sides, settings, client, tables)
         self._counts: dict[str, TopicCounts] = {}
         self._rows: dict[str, int] = {}
         #: Topics whose oldest records are gone.
         self._cut: set[str] = set()
 
-    def run(self, reports: Mapping[str, TableReport]) -> None:
+    def run(self, reports: Mapping[str, Sequence[TableReport]]) -> None:
         """Compare, and fill in the reports. Raise TableChanged if a statement changed a table.
 
         Raise ConfigError if too many keys differ.
@@ -179,34 +194,50 @@ class _Course:
         self._sides.histories = self._whole.histories(keys)
         self._sides.facts = self._whole.facts()
         outcomes = settle(self._sides, keys, self._choice.limits, sleep=self._choice.allowance.sleep)
-        later = self._later_events(outcomes)
-        for topic, report in reports.items():
+        for topic, of_topic in reports.items():
             counts = self._counts[topic]
-            report.rows, report.gtid_set = self._rows.get(topic, 0), str(seen.low.executed)
-            report.sent_twice, report.back_in_time = counts.sent_twice, counts.back_in_time
-            if counts.unreadable:
-                report.refused = f"{counts.unreadable:,} records of {topic} do not have the form that FILE describes."
-                continue
-            own = {key: outcome for key, outcome in outcomes.items() if key[0] == topic}
-            report.differences = [each for key, outcome in own.items() if (each := self._named(key, outcome, later))]
+            for report in of_topic:
+                report.rows, report.gtid_set = self._rows.get(topic, 0), str(seen.low.executed)
+                report.sent_twice, report.back_in_time = counts.sent_twice, counts.back_in_time
+                if counts.unreadable:
+                    report.refused = (
+                        f"{counts.unreadable:,} records of {topic} do not have the form that FILE describes."
+                    )
+        self._naming.name(reports, outcomes, self._cut)
+        if self._choice.lists_history and any(each.sent_twice or each.back_in_time for each in self._counts.values()):
+            self._list_history(reports)
 
-    def compare_again(self, reports: Mapping[str, TableReport], keys: Collection[TopicKey]) -> None:
+    def _list_history(self, reports: Mapping[str, Sequence[TableReport]]) -> None:
+        """Add the keys to the reports whose records were sent twice or back in time."""
+        repeated = self._whole.repeated_keys(_MOST_KEYS)
+        if len(repeated) == _MOST_KEYS:
+            log.warning("Only %d of the keys that were sent twice or back in time are listed", _MOST_KEYS)
+        for (topic, key), counts in repeated.items():
+            named = zip(OF_HISTORY, counts, strict=True)
+            listed = [Difference(key, kind, note=f"{count} records") for kind, count in named if count]
+            for report in reports[topic]:
+                report.history += listed
+
+    def compare_again(self, reports: Mapping[str, Sequence[TableReport]], keys: Collection[TopicKey]) -> None:
         """Compare keys that were sent again, and bring the reports up to date."""
         if not keys:
             return
+        repaired = {topic: {key for name, key in keys if name == topic} for topic in reports}
         try:
             outcomes = settle(self._sides, keys, self._choice.limits, sleep=self._choice.allowance.sleep)
-            later = self._later_events(outcomes)
+            before = [(report, again) for topic, again in repaired.items() for report in reports[topic] if again]
+            counts = []
+            for report, again in before:
+                counts.append(sum(each.key in again for each in report.differences))
+                report.differences = [each for each in report.differences if each.key not in again]
+            self._naming.name(reports, outcomes, self._cut)
+            for count, (report, again) in zip(counts, before, strict=True):
+                if count:
+                    report.repaired = count - sum(each.key in again for each in report.differences)
         except TableChanged:
-            for topic in {topic for topic, _ in keys}:
-                reports[topic].refused = _CHANGED
-            return
-        for topic, report in reports.items():
-            own = {key[1]: outcome for key, outcome in outcomes.items() if key[0] == topic}
-            if own:
-                others = [each for each in report.differences if each.key not in own]
-                left = [each for key, outcome in own.items() if (each := self._named((topic, key), outcome, later))]
-                report.differences, report.repaired = [*left, *others], len(own) - len(left)
+            for topic, again in repaired.items():
+                for report in reports[topic] if again else ():
+                    report.refused = _CHANGED
 
     # -- the sides of whole tables, for `observe`
 
@@ -214,11 +245,11 @@ class _Course:
         return self._sides.low()
 
     def select(self, keys: None) -> None:
-        ranges = {topic: self._ranges(table) for topic, table in self._tables.items()}
-        self._rows = self._whole.read_tables(ranges)
+        members = [table for of_topic in self._tables.values() for table in of_topic]
+        self._rows = self._whole.read_tables([(table, part) for table in members for part in self._ranges(table)])
 
     def topic(self, keys: None) -> None:
-        counts = {topic: table.partitions for topic, table in self._tables.items()}
+        counts = {topic: of_topic[0].partitions for topic, of_topic in self._tables.items()}
         ends, begins = topic_ends(self._client, counts), topic_ends(self._client, counts, first=True)
         self._cut = {topic for (topic, _), begin in begins.items() if begin > 0}
         self._counts = self._whole.read_topics(self._client, parts_between(begins, ends))
@@ -235,65 +266,3 @@ class _Course:
         )
         count = int(rows) // _RANGE_ROWS
         return ranges_of(self._connection, self._settings, table.shape.id, count) if count > 1 else [RangePart()]
-
-    def _later_events(self, outcomes: Mapping[TopicKey, Outcome]) -> Events | None:
-        """Return the last events of keys whose rows differ, from the places of their records on, if the binlog has
-        them."""
-        places = {
-            key: place
-            for key, outcome in outcomes.items()
-            if outcome.judgement.verdict is Verdict.DIFFERENT and not outcome.unproved
-            if outcome.row is not None and outcome.record is not None and outcome.record.row is not None
-            if (place := outcome.record.place or outcome.record.read_at) is not None
-        }
-        if not places:
-            return None
-        low = self._sides.low()
-        return self._sides.events(low, min(places.values()), self._sides.high(), places)
-
-    def _named(self, key: TopicKey, outcome: Outcome, later: Events | None) -> Difference | None:
-        """Return the difference that an outcome is, or None if the key is equal."""
-        verdict = outcome.judgement.verdict
-        if outcome.unproved:
-            return Difference(key[1], UNVERIFIABLE, note=outcome.unproved)
-        if verdict is Verdict.EQUAL:
-            return None
-        record, history = outcome.record, self._sides.histories[key]
-        last = None if later is None else later.last.get(key)
-        older = older_record(record, history.older)
-        kind = kind_of(outcome.row, record, older, last)
-        place = None if record is None else record.place or record.read_at
-        if kind in (STALE, WRONG) and not is_behind(place, last):
-            altered = None if later is None else later.altered.get(key[0])
-            if is_behind(place, altered) or _has_other_columns(outcome.row, record):
-                return Difference(key[1], UNVERIFIABLE, note="a statement has changed the table behind its record")
-        if kind == MISSING and record is None and key[0] in self._cut and not self._is_compacted(key[0]):
-            return Difference(key[1], UNVERIFIABLE, note="the topic no longer has its oldest records")
-        columns: list[str] = []
-        if kind in (STALE, WRONG) and outcome.row and record is not None and record.row:
-            columns = differing_columns(self._tables[key[0]], outcome.row, record.row)
-        notes = ["it rests on records of other partitions or tables"] if outcome.judgement.weak else []
-        if kind == STALE:
-            notes.append(
-                f"the row of partition {older.partition}, offset {older.offset}"
-                if older is not None
-                else "the binlog has a later change"
-            )
-        return Difference(key[1], kind, tuple(columns), "; ".join(notes))
-
-    def _is_compacted(self, topic: str) -> bool:
-        """Whether Kafka keeps the last record of each key of the topic."""
-        try:
-            return bool(topic_config(self._client, topic)["cleanup.policy"] == "compact")
-        except KafkaException:
-            return False
-
-
-def _has_other_columns(row: bytes | None, record: LastRecord | None) -> bool:
-    """Return True if the record's row names other columns than the table's row."""
-    if row is None or record is None or record.row is None:
-        return False
-    try:
-        return set(json.loads(row)) != set(json.loads(record.row))
-    except (ValueError, TypeError):
-        return False

@@ -8,7 +8,7 @@ the executors' disks for the histories of keys.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -74,7 +74,7 @@ class TopicCounts:
 
 
 class WholeTables:
-    """The comparison of `tables` by a Spark session. Call `close` at the end.
+    """The comparison of `tables` by a Spark session. Call `close` at the end. Tables of one topic have one form.
 
     With a limit of tasks, no job of Spark has two stages that run at the same time, and no stage has more tasks.
     """
@@ -83,7 +83,7 @@ class WholeTables:
         self, spark: SparkSession, settings: Settings, tables: Sequence[VerifiedTable], allowance: Allowance
     ) -> None:
         self._spark = large_session(spark, allowance)
-        self._settings, self._tables = settings, {table.topic: table for table in tables}
+        self._settings, self._forms = settings, {table.topic: table.form for table in tables}
         self._allowance = allowance
         self._rows: DataFrame | None = None
         self._records: DataFrame | None = None
@@ -94,15 +94,14 @@ class WholeTables:
         for held in self._held:
             held.unpersist()
 
-    def read_tables(self, ranges: Mapping[str, Sequence[RangePart]]) -> dict[str, int]:
-        """Read the tables in ranges of their keys, and return the number of rows by topic."""
-        parts = [(topic, part) for topic, of_topic in ranges.items() for part in of_topic]
-        settings, tables = self._settings.to_json(), self._tables
+    def read_tables(self, ranges: Sequence[tuple[VerifiedTable, RangePart]]) -> dict[str, int]:
+        """Read ranges of the tables' keys, and return the number of rows by topic."""
+        parts, settings = list(ranges), self._settings.to_json()
 
         def read(numbers: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
             for number in _numbers(numbers):
-                topic, part = parts[number]
-                yield from aside(read_range(Settings.from_json(settings), tables[topic], part))
+                table, part = parts[number]
+                yield from aside(read_range(Settings.from_json(settings), table, part))
 
         self._rows = self._read_all(
             len(parts),
@@ -115,14 +114,42 @@ class WholeTables:
 
     def read_topics(self, client: ClientSettings, parts: Sequence[PartitionPart]) -> dict[str, TopicCounts]:
         """Read the parts of the topics, and return counts of each topic's records."""
-        forms = {topic: table.form for topic, table in self._tables.items()}
-        listed = list(parts)
+        forms, listed = self._forms, list(parts)
 
         def read(numbers: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
             for number in _numbers(numbers):
                 yield from aside(read_parts(client, [listed[number]], forms))
 
         self._records = self._read_all(len(parts), lambda tasks: tasks.mapInArrow(read, _RECORDS))
+        history = self._judged().groupBy("topic").agg(F.sum("twice").alias("twice"), F.sum("back").alias("back"))
+        odd = self._records.where(F.col("state") == UNREADABLE).groupBy("topic").count()
+        with self._allowance.spark_job():
+            unreadable = {row["topic"]: row["count"] for row in odd.collect()}
+        with self._allowance.spark_job():
+            repeated = {row["topic"]: (row["twice"] or 0, row["back"] or 0) for row in history.collect()}
+        return {topic: TopicCounts(unreadable.get(topic, 0), *repeated.get(topic, (0, 0))) for topic in self._forms}
+
+    def repeated_keys(self, most: int) -> dict[TopicKey, tuple[int, int]]:
+        """Return the keys, at most `most`, with records that repeat an earlier one, or that are older than one.
+
+        Of each key the numbers of such records.
+        """
+        of_keys = self._judged().groupBy("topic", "key").agg(F.sum("twice").alias("twice"), F.sum("back").alias("back"))
+        with self._allowance.spark_job():
+            rows = (
+                of_keys.where(F.col("key").isNotNull() & ((F.col("twice") > 0) | (F.col("back") > 0)))
+                .limit(most)
+                .toArrow()
+            )
+        counts = zip(rows.column("twice").to_pylist(), rows.column("back").to_pylist(), strict=True)
+        return dict(zip(_keys(rows), counts, strict=True))
+
+    def _judged(self) -> DataFrame:
+        """Return topic and key of each record of an event, and 1 or 0 in `twice` and in `back`.
+
+        `twice`: the record repeats an earlier one of its key. `back`: it is older than an earlier one.
+        """
+        assert self._records is not None
         of_key = Window.partitionBy("topic", "key", "partition").orderBy("offset")
         # A compressed transaction has one place for all of its events, so the row belongs to the comparison.
         same = Window.partitionBy(
@@ -131,19 +158,12 @@ class WholeTables:
         # For this reason the row says nothing of the order.
         earlier = F.max("event").over(of_key.rowsBetween(Window.unboundedPreceding, -1))
         placed = self._records.withColumn("event", F.when(_event_place().isNotNull(), F.struct("file", "pos")))
-        placed = placed.where(F.col("event").isNotNull())
-        judged = placed.select(
-            "topic", (F.row_number().over(same) > 1).alias("twice"), (F.col("event") < earlier).alias("back")
+        return placed.where(F.col("event").isNotNull()).select(
+            "topic",
+            "key",
+            (F.row_number().over(same) > 1).cast("int").alias("twice"),
+            F.coalesce((F.col("event") < earlier).cast("int"), F.lit(0)).alias("back"),
         )
-        history = judged.groupBy("topic").agg(
-            F.sum(F.col("twice").cast("int")).alias("twice"), F.sum(F.col("back").cast("int")).alias("back")
-        )
-        odd = self._records.where(F.col("state") == UNREADABLE).groupBy("topic").count()
-        with self._allowance.spark_job():
-            unreadable = {row["topic"]: row["count"] for row in odd.collect()}
-        with self._allowance.spark_job():
-            repeated = {row["topic"]: (row["twice"] or 0, row["back"] or 0) for row in history.collect()}
-        return {topic: TopicCounts(unreadable.get(topic, 0), *repeated.get(topic, (0, 0))) for topic in self._tables}
 
     def facts(self) -> dict[tuple[str, int], PartitionFacts]:
         """Return what each partition's records show about how far it came."""
@@ -174,7 +194,7 @@ class WholeTables:
                 last.count()
         joined = self._rows.join(last, ["topic", "key"], "full_outer")
         state = F.col("last.state")
-        bare = [topic for topic, table in self._tables.items() if not table.form.tombstones]
+        bare = [topic for topic, form in self._forms.items() if not form.tombstones]
         is_gone = (state == TOMBSTONE) | ((state == DELETION) & F.col("topic").isin(bare))
         same_row = (state == ROW) & (F.col("table_hash") == F.col("last.hash"))
         is_same = F.when(F.col("table_hash").isNotNull(), same_row).otherwise(is_gone)

@@ -110,6 +110,13 @@ def test_a_file_that_does_not_exist_is_named_with_exit_code_2() -> None:
     assert "/nowhere/job.properties cannot be read" in result.output
 
 
+def test_a_repair_that_can_ask_nobody_is_refused_before_anything_is_compared(job: Path) -> None:
+    result = _run("verify", str(job), "--repair")
+
+    assert result.exit_code == 2
+    assert "Add --yes" in result.stderr
+
+
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_servers_that_do_not_answer_are_findings_with_exit_code_2(
     command: str, job: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from incsnap.connect.schema import Schema
+from incsnap.envelope.envelope_settings import FormatChoice
+from incsnap.envelope.framed_json import json_ends
+from incsnap.verify.avro_reading import NO_JSON
 from incsnap.verify.record_reading import (
     DELETION,
     ROW,
@@ -18,6 +22,7 @@ from incsnap.verify.record_reading import (
     read_rows,
     read_values,
 )
+from tests.support.numbered_schemas import SchemasFrom300
 
 PLAIN = RecordForm(envelope=True, key_schemas=False, schemas=False)
 WITH_SCHEMAS = RecordForm(envelope=True, key_schemas=True, schemas=True)
@@ -125,3 +130,20 @@ def test_keys_lose_their_schema() -> None:
     keys = pa.array([b'{"schema":{"type":"struct"},"payload":{"id":"},"}}'], pa.binary())
 
     assert read_keys(keys, WITH_SCHEMAS).to_pylist() == [b'{"id":"},"}']
+
+
+@pytest.mark.parametrize("kind", ["json-schema", "ext-json"])
+def test_json_with_the_id_of_its_schema_is_read_like_plain_json(kind: str) -> None:
+    head, tail = json_ends(
+        SchemasFrom300(), "s", Schema("struct", fields=(("id", Schema("int32")),)), FormatChoice(kind)
+    )
+    form = replace(PLAIN, key_frame=kind, value_frame=kind)
+    row = {"id": 1, "text": '"payload":{"schemaId":7}}'}
+    framed = [head + envelope("c", None, row) + tail, None, envelope("c", None, row), b"\x00", b""]
+
+    read = read_values(pa.array(framed, pa.binary()), form).to_pydict()
+
+    assert read["state"] == [ROW, TOMBSTONE, UNREADABLE, UNREADABLE, UNREADABLE]
+    assert read["row"][0] == json.dumps(row, separators=(",", ":")).encode()
+    keys = read_keys(pa.array([head + b'{"id":1}' + tail, b'{"id":1}'], pa.binary()), form)
+    assert keys.to_pylist() == [b'{"id":1}', NO_JSON]

@@ -72,6 +72,7 @@ def test_an_answer_after_a_repair_says_how_many_keys_are_right_now() -> None:
 def test_each_key_stands_in_the_folder(tmp_path: Path) -> None:
     unproved = Difference(b'{"id":2}', "unverifiable")
     report = TableReport("d.t", "p", differences=[Difference(b'{"id":1}', MISSING), *WRONG_ROW.differences, unproved])
+    report.history = [Difference(b'{"id":3}', "sent_twice", note="2 records")]
 
     write_differences([report], tmp_path / "new")
 
@@ -80,5 +81,6 @@ def test_each_key_stands_in_the_folder(tmp_path: Path) -> None:
         {"key": {"id": 1}, "kind": "missing"},
         {"key": {"id": 1}, "kind": "wrong", "columns": ["qty"]},
         {"key": {"id": 2}, "kind": "unverifiable"},
+        {"key": {"id": 3}, "kind": "sent_twice", "note": "2 records"},
     ]
     assert (tmp_path / "new" / "d.t.keys.jsonl").read_text() == '{"id":1}\n{"id":1}\n'

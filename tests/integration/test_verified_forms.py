@@ -1,0 +1,106 @@
+"""Comparisons of a real table with records that are written by hand, in forms of topics without a job of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from incsnap.config.load import read
+from incsnap.spark.launch.startup import launched
+from incsnap.tables import TableId
+from incsnap.verify.evidence import connector_offsets
+from incsnap.verify.report import write_differences
+from incsnap.verify.verification import Choice, verify_tables
+from lab.addresses import MySqlAddress
+from lab.captured_database import CapturedDatabase, captured_database
+from lab.running_job import write_properties
+from tests.support.faulty_topic import deliver_everything, send
+from tests.support.kafka import Read
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+
+_CONFLUENT = "io.confluent.connect.json.JsonSchemaConverter"
+_CONNECT = "org.apache.kafka.connect.transforms"
+FORMS = {
+    "JSON": {},
+    "JSON Schema": {
+        f"{side}.converter{setting}": value
+        for side in ("key", "value")
+        for setting, value in {"": _CONFLUENT, ".schema.registry.url": "http://nobody"}.items()
+    },
+    "edited rows": {
+        "transforms": "unwrap,left,marked",
+        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+        "transforms.unwrap.add.fields": "op",
+        "transforms.left.type": f"{_CONNECT}.ReplaceField$Value",
+        "transforms.left.exclude": "w",
+        "transforms.marked.type": f"{_CONNECT}.InsertField$Value",
+        "transforms.marked.static.field": "origin",
+        "transforms.marked.static.value": "shop",
+    },
+}
+
+
+def record(form: str, op: str, row: Mapping[str, object], pos: int) -> Read:
+    """Return a record of `row` at the place `pos` of the binlog. A snapshot's row has no place, as at a job's start."""
+    head = b"\0\0\0\1\7" if form == "JSON Schema" else b""
+    key, value = json.dumps({"id": row["id"]}, separators=(",", ":")), dict(row)
+    if form == "edited rows":
+        value = {"id": row["id"], "v": row["v"], "__op": op, "origin": "shop"}
+    else:
+        is_read = op == "r"
+        place = {"file": "" if is_read else "binlog.000001", "pos": pos, "row": 0}
+        source = {"version": "3", "snapshot": "true" if is_read else "false", "gtid": None, **place, "query": None}
+        value = {"before": None, "after": dict(row), "source": source, "transaction": None, "op": op, "ts_ms": 1}
+    return Read(0, 0, head + key.encode(), head + json.dumps(value, separators=(",", ":")).encode())
+
+
+@pytest.fixture
+def play(
+    mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str, tmp_path: Path
+) -> Iterator[CapturedDatabase]:
+    with captured_database(mysql_address, kafka_address, database, topic_prefix, tmp_path) as made:
+        yield made
+
+
+def test_each_form_is_read_and_keys_with_an_odd_history_are_listed(play: CapturedDatabase) -> None:
+    table = TableId(play.database, "t")
+    with play.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table.sql} (id INT PRIMARY KEY, v INT, w VARCHAR(9))")
+        cursor.execute(f"INSERT INTO {table.sql} VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c'), (4, 4, 'd')")
+    admin = AdminClient({"bootstrap.servers": play.kafka})
+    own = {**play.properties(), "table.include.list": f"{play.database}\\.t"}
+    with launched(read(str(write_properties(play.folder / "all.properties", own))).settings) as launch:
+        spark = launch.session()
+        for form, more in FORMS.items():
+            prefix = f"{play.prefix}-{form.replace(' ', '')}"
+            topic = f"{prefix}.{table}"
+            admin.create_topics([NewTopic(topic, 1)], request_timeout=30)[topic].result(30)
+            again = [("u", {"id": 2, "v": v, "w": "b"}, pos) for v, pos in ((1, 20), (2, 30), (1, 20), (2, 30))]
+            sent = [("r", {"id": 1, "v": 1, "w": "a"}, 0), ("c", {"id": 2, "v": 2, "w": "b"}, 10), *again]
+            sent += [("c", {"id": 3, "v": 9, "w": "c"}, 40), ("c", {"id": 7, "v": 7, "w": "z"}, 50)]
+            send(play.kafka, topic, [record(form, *each) for each in sent])
+            file = write_properties(play.folder / f"{prefix}.properties", {**own, "topic.prefix": prefix, **more})
+            with play.connect() as connection:
+                offsets = deliver_everything(connection, play.kafka, prefix)
+            places = {"bootstrap.servers": play.kafka, "offset.storage.topic": offsets}
+            worker = write_properties(play.folder / "worker.properties", places)
+            choice = Choice((str(table),), offsets=connector_offsets(file, worker), lists_history=True)
+
+            reports = verify_tables(spark, read(str(file), str(worker)).settings, choice)
+
+            write_differences(reports, play.folder / form)
+            lines = map(json.loads, (play.folder / form / f"{table}.jsonl").read_text().splitlines())
+            named = {(line["key"]["id"], line["kind"]) for line in lines}
+            rows_alone = form == "edited rows"
+            history = set() if rows_alone else {(2, "sent_twice"), (2, "back_in_time")}
+            expected = {(3, "wrong" if rows_alone else "stale"), (4, "missing"), (7, "extra"), *history}
+            assert (form, reports[0].refused, named) == (form, "", expected)
+            keys = map(json.loads, (play.folder / form / f"{table}.keys.jsonl").read_text().splitlines())
+            assert {key["id"] for key in keys} == {3, 4, 7}
+        spark.stop()
