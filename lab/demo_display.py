@@ -5,14 +5,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
-from rich.table import Table
 
 from incsnap.checkpoint.status import Status
 from incsnap.cli import output
-from lab.captured_database import TableProof
+from incsnap.monitoring.status import Sums
 from lab.workload import WorkDone
 
 #: Seconds over which the rate is averaged, and seconds between two lines without a terminal.
@@ -72,53 +71,16 @@ class Display:
             self._console.print(f"  {figures}")
 
 
-def _count(op: str) -> Callable[[TableProof], str]:
-    return lambda verdict: f"{verdict.replay.counts[op]:,}"
-
-
-def _duplicates(verdict: TableProof) -> str:
-    read_twice = sum(1 for history in verdict.replay.state.values() if history.reads > 1)
-    return f"{verdict.replay.judgement.duplicates.count + read_twice:,}"
-
-
-_LINES: dict[str, Callable[[TableProof], str]] = {
-    "rows in the table": lambda verdict: f"{verdict.comparison.rows:,}",
-    "snapshot rows in the topic (r)": _count("r"),
-    "inserts (c)": _count("c"),
-    "updates (u)": _count("u"),
-    "deletes (d)": _count("d"),
-    "duplicates": _duplicates,
-    "keys that went back in time": lambda verdict: f"{verdict.replay.judgement.back_in_time.count:,}",
-    "signs of a lost event": lambda verdict: f"{verdict.replay.judgement.lost.count:,}",
-    "rows missing, extra or different": lambda verdict: f"{verdict.comparison.unequal:,}",
-}
-
-
-def report(
-    verdicts: Sequence[TableProof],
-    *,
-    discarded: int,
-    written: WorkDone,
-    lags: Sequence[float],
-    times: Mapping[str, float],
-) -> None:
-    """Print rows, events, discarded rows, duplicates, keys that went back in time, and the seconds of each step.
+def report(sent: Sums, *, written: WorkDone, lags: Sequence[float], times: Mapping[str, float]) -> None:
+    """Print rows, discarded rows, changes, the lag and the seconds of each step.
 
     `lags` are in seconds. `times` maps the name of each step to its seconds.
     """
     shown = output.console()
-    table = Table.grid(padding=(0, 3))
-    table.add_column()
-    for _ in verdicts:
-        table.add_column(justify="right")
-    table.add_row("", *(f"[bold]{verdict.table.table}" for verdict in verdicts))
-    for title, value in _LINES.items():
-        table.add_row(title, *(value(verdict) for verdict in verdicts))
-    shown.print(table)
-    reads = sum(verdict.replay.counts["r"] for verdict in verdicts)
-    rate = (reads + discarded) / times["snapshots"]
+    rate = (sent.reads + sent.discarded) / times["snapshots"]
     shown.print(
-        f"Snapshots: {reads:,} rows sent, {discarded:,} overtaken rows discarded, {rate:,.0f} rows/s from the signal on"
+        f"Snapshots: {sent.reads:,} rows sent, {sent.discarded:,} overtaken rows discarded, {rate:,.0f} rows/s from the"
+        " signal on"
     )
     shown.print(
         f"Writer: {written.changes:,} row changes in {written.transactions:,} transactions"
