@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
@@ -54,7 +54,10 @@ def kept_offsets(client: ClientSettings, topic: str) -> dict[tuple[str, str], Ke
     newest: dict[tuple[str, str], KeptOffset] = {}
     settings = {**client.for_consumer("incsnap-connect-offsets"), "enable.partition.eof": "true"}
     with closing(Consumer(settings)) as consumer:
-        described = consumer.list_topics(topic, timeout=_SECONDS).topics.get(topic)
+        try:
+            described = consumer.list_topics(topic, timeout=_SECONDS).topics.get(topic)
+        except KafkaException as problem:
+            raise ServerUnreachable(f"Kafka does not describe the topic {topic}: {problem.args[0].str()}") from None
         if described is None or described.error is not None:
             return newest
         left = set(described.partitions)

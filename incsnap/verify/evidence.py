@@ -5,15 +5,8 @@ Both write it after the records are in their topics. So everything before such a
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from incsnap.config.documents import read_document
 from incsnap.errors import IncsnapError
@@ -21,19 +14,12 @@ from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.kafka.announcement_log import AnnouncementLog
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.connect_offsets import ConnectorOffsets, kept_offsets
 from incsnap.kafka.refusals import ClientError
 from incsnap.planner.kafka_state import recorded_batches
 from incsnap.snapshot.delivered_place import delivered_place
 
 _REQUEST_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorOffsets:
-    """The place of a connector's offsets in Kafka."""
-
-    topic: str  #: the worker's `offset.storage.topic`, or the connector's `offsets.storage.topic`
-    connector: str  #: name of the connector; "": any
 
 
 def connector_offsets(file: str | Path, worker: str | Path | None) -> ConnectorOffsets | None:
@@ -77,38 +63,20 @@ class Evidence:
             return None
 
     def _of_connector(self, offsets: ConnectorOffsets) -> StreamPosition | None:
-        """Return the position that the connector has committed; None if there is none."""
-        newest: StreamPosition | None = None
-        settings = {**self._client.for_consumer("incsnap-verify"), "enable.partition.eof": "true"}
-        with closing(Consumer(settings)) as consumer:
-            described = consumer.list_topics(offsets.topic, timeout=_REQUEST_SECONDS).topics.get(offsets.topic)
-            if described is None or described.error is not None:
-                return None
-            left = set(described.partitions)
-            consumer.assign([TopicPartition(offsets.topic, number, OFFSET_BEGINNING) for number in left])
-            deadline = time.monotonic() + _REQUEST_SECONDS
-            while left and time.monotonic() < deadline:
-                for message in consumer.consume(1_000, timeout=0.1):
-                    error = message.error()
-                    if error is None:
-                        newest = self._position(offsets, message.key(), message.value()) or newest
-                    elif error.code() == KafkaError._PARTITION_EOF:
-                        left.discard(message.partition())
-        return newest
-
-    def _position(self, offsets: ConnectorOffsets, key: bytes | None, value: bytes | None) -> StreamPosition | None:
-        """Return the position in a record of the topic of offsets; None if it belongs to another connector.
+        """Return the position that the connector has committed; None if there is none.
 
         While the first snapshot is under way there is no position either.
         """
         try:
-            name, partition = json.loads(key or b"null")
-            content: dict[str, Any] = json.loads(value or b"null")
-            if partition.get("server") != self._prefix or (offsets.connector and name != offsets.connector):
-                return None
-            if content.get("snapshot"):
-                return None
+            kept = kept_offsets(self._client, offsets.topic).values()
+        except IncsnapError:
+            return None
+        chosen = [each for each in kept if each.server == self._prefix and offsets.connector in ("", each.connector)]
+        content = chosen[0].content if len(chosen) == 1 else None
+        if content is None or content.get("snapshot"):
+            return None
+        try:
             # `pos` is where the transaction begins whose events were sent in part; `gtids` are those before it.
             return StreamPosition(GtidSet.parse(content.get("gtids") or ""), content["file"], int(content["pos"]))
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError):
             return None

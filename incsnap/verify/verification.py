@@ -17,6 +17,7 @@ from incsnap.config.settings import Settings
 from incsnap.config.topics import tables_by_topic, topics_of
 from incsnap.errors import ConfigError
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.connect_offsets import ConnectorOffsets
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.session import connect, query
 from incsnap.planner.key_ranges import RangePart, ranges_of
@@ -24,7 +25,7 @@ from incsnap.tables import TableId, TableShape
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.both_sides import LiveSides
 from incsnap.verify.changed_keys import TableChanged
-from incsnap.verify.evidence import ConnectorOffsets, Evidence
+from incsnap.verify.evidence import Evidence
 from incsnap.verify.kinds import OF_HISTORY
 from incsnap.verify.naming import Naming
 from incsnap.verify.proof import TopicKey, observe
