@@ -13,6 +13,7 @@ from pathlib import Path
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import finish_beginning_again, kept_first_offset
+from incsnap.checkpoint.handed_back import refuse_handed_back
 from incsnap.checkpoint.location import is_local, own_part
 from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.checkpoint.status import newest_offset
@@ -37,11 +38,12 @@ class OwnCheckpoint:
 def own_checkpoint(settings: Settings) -> OwnCheckpoint:
     """Return the facts about the checkpoint of `settings`.
 
-    The caller holds its lock. Raise OffsetError if it is damaged.
+    The caller holds its lock. Raise OffsetError if it is damaged, and ConfigError if it was handed back to a connector.
     """
     location = settings.checkpoint_location.rstrip("/")
     root = own_part(location)
     files = Files(root)
+    refuse_handed_back(files)
     finish_beginning_again(Files(location), files)
     newest = newest_offset(location) or kept_first_offset(files)
     plan = planned_end(files)

@@ -15,6 +15,7 @@ from incsnap.version import __version__
 _COMMANDS = {
     "check": ("incsnap.cli.check", "Check whether settings, servers and machines are ready."),
     "config": ("incsnap.cli.config_command", "Show each setting of a file, its origin and its effect."),
+    "hand-back": ("incsnap.cli.hand_back", "Let a Debezium connector continue where the stopped job has ended."),
     "package": ("incsnap.cli.package_command", "Pack incsnap for the machines of a cluster."),
     "prepare": ("incsnap.cli.prepare_command", "Make starts of jobs on this machine quicker."),
     "run": ("incsnap.cli.run", "Run the job until it is interrupted."),
@@ -40,7 +41,7 @@ class _Commands(FailuresInWords, click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        command: click.Command = getattr(import_module(_COMMANDS[cmd_name][0]), cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

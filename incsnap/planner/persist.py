@@ -136,7 +136,7 @@ class PlannedBatches:
             )
         is_past = RecordPlace(file_number(end.stream.file), end.stream.pos) > seam.last
         if is_past and not end.stream.open_gtid and not end.prepared and not end.sought:
-            _log.info("The stream has passed what another engine had sent, at %s", end.stream)
+            _log.info("The stream has passed what a connector had sent, at %s:%d", end.stream.file, end.stream.pos)
             return ""
         return self.seams.keep(seam)
 

@@ -112,6 +112,11 @@ def hand_over(settings: Settings, jobs: Iterable[StartFacts], buckets: int, own:
     ending = HandOver(ended.job, ended.batch, begin, first_end, ended.sent, place.tables)
     _refuse_other_settings(settings, ending, place)
     offsets = [each for each in (ending.begin, ending.first_end) if each is not None]
+    if any(each.seam for each in offsets):
+        raise CannotTakeOver(
+            f"{ended.job} has not passed what a connector had sent before it, which lies beside its own checkpoint",
+            "Let that job run until its log says that the stream has passed it, then replace it.",
+        )
     needed = {"definitions": {each.definitions for each in offsets}, "filters": set(map(filter_of, offsets))}
     names = {folder: sorted(names - {""}) for folder, names in needed.items()}
     ending = replace(ending, files=read_replaced(settings, ended.job, names))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
+from incsnap.tables import TableId
 from lab.captured_database import CapturedDatabase
 from lab.debezium import connect_worker
 from lab.running_job import write_properties
@@ -19,7 +20,7 @@ from lab.workload import Writer
 from tests.support.kafka import read_all
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(500)]
 
 
 def connector(play: CapturedDatabase) -> dict[str, str]:
@@ -44,16 +45,25 @@ def connector(play: CapturedDatabase) -> dict[str, str]:
     }
 
 
-def takeover(file: Path, offsets: Path, *more: str) -> str:
-    """Run `incsnap takeover` and return what it prints. Raise CalledProcessError if it fails."""
-    command = [sys.executable, "-m", "incsnap", "takeover", str(file), "--offsets", str(offsets), *more]
+def incsnap(*words: object) -> str:
+    """Run a command of incsnap and return what it prints. Raise CalledProcessError if it fails."""
+    command = [sys.executable, "-m", "incsnap", *map(str, words)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     sys.stdout.write(done.stdout + done.stderr)
     done.check_returncode()
     return done.stdout
 
 
-def test_a_killed_connector_is_continued_without_a_gap_and_without_repetitions(play: CapturedDatabase) -> None:
+def sent_by_connector(play: CapturedDatabase, number: int) -> None:
+    """Write a mark, and wait until the connector has sent the mark and all before it."""
+    marks = TableId(play.database, "marks")
+    with play.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO {marks.sql} VALUES ({number}, 0)")
+    key = b'{"id":%d}' % number
+    wait_until(lambda: any(read.key == key for read in read_all(play.kafka, play.topic(marks), range(2))), seconds=90)
+
+
+def test_a_job_takes_over_from_a_killed_connector_and_hands_back(play: CapturedDatabase) -> None:
     orders = play.create(ORDERS, 200)
     play.create(ORDER_LINES, 100)
     settings = connector(play)
@@ -70,14 +80,54 @@ def test_a_killed_connector_is_continued_without_a_gap_and_without_repetitions(p
             # The worker may have written its offset meanwhile. An older one makes the seam longer.
             offsets.write_bytes(flushed)
             sent = len(read_all(play.kafka, play.topic(orders), range(2)))
-            printed = takeover(file, offsets)
+            printed = incsnap("takeover", file, "--offsets", offsets)
             assert "What they have is not sent again" in printed
             with play.job(settings) as job:
                 job.wait_until_streaming()
                 time.sleep(3)
                 writer.stop()
                 play.drain(job)
+                with pytest.raises(subprocess.CalledProcessError):
+                    incsnap("hand-back", file, "--to-file", offsets)
                 job.stop()
+    assert "the connector's schema history is right" in incsnap("hand-back", file, "--to-file", offsets)
+    with connect_worker(play.kafka, log, offsets=offsets, connectors=[file]):
+        with Writer(play.connect, play.tables, seed=12, rate=400, first_version=10_000_000):
+            time.sleep(3)
+        sent_by_connector(play, 1)
     proofs = play.verdicts()
     assert sent
     assert [fault for proof in proofs for fault in proof.faults(snapshots=1)] == []
+
+
+@pytest.mark.long
+def test_a_connector_continues_behind_altered_tables_with_a_new_schema_history(play: CapturedDatabase) -> None:
+    orders = play.create(ORDERS, 50)
+    settings = connector(play)
+    file = write_properties(play.folder / "connector.properties", settings)
+    offsets, log = play.folder / "offsets", play.folder / "connect.log"
+    with connect_worker(play.kafka, log, offsets=offsets, connectors=[file]) as worker:
+        wait_until(lambda: worker.streams(6124), seconds=90)
+        sent_by_connector(play, 1)
+        worker.end()
+    incsnap("takeover", file, "--offsets", offsets)
+    with play.connect() as connection, connection.cursor() as cursor:
+        with play.job(settings) as job:
+            job.wait_until_streaming()
+            cursor.execute(f"ALTER TABLE {orders.sql} ADD COLUMN added INT NOT NULL DEFAULT 7 FIRST")
+            cursor.execute(f"UPDATE {orders.sql} SET added = 8 WHERE id = 1")
+            play.drain(job)
+            job.stop()
+        printed = incsnap("hand-back", file, "--to-file", offsets)
+        assert "ADD COLUMN added" in printed
+        assert "snapshot.mode=recovery" in printed
+        anew = {"schema.history.internal.kafka.topic": f"{play.prefix}.history-2", "snapshot.mode": "recovery"}
+        file = write_properties(play.folder / "connector.properties", {**settings, **anew})
+        with connect_worker(play.kafka, log, offsets=offsets, connectors=[file]):
+            cursor.execute(f"UPDATE {orders.sql} SET added = 9 WHERE id = 2")
+            sent_by_connector(play, 2)
+    values = [json.loads(read.value) for read in read_all(play.kafka, play.topic(orders), range(2)) if read.value]
+    assert [(value["op"], value["after"]["id"], value["after"]["added"]) for value in values] == [
+        ("u", 1, 8),
+        ("u", 2, 9),
+    ]

@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 
 from incsnap.checkpoint.status import newest_offset
 from incsnap.config.load import from_properties
+from incsnap.kafka.connect_offsets import ConnectorOffsets
 from incsnap.tables import TableId
-from incsnap.verify.evidence import ConnectorOffsets
 from incsnap.verify.kinds import UNVERIFIABLE
 from incsnap.verify.report import TableReport
 from incsnap.verify.verification import Choice, verify_tables

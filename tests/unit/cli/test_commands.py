@@ -84,7 +84,18 @@ def test_the_help_tells_of_every_command_what_the_command_says_of_itself() -> No
     help_page = " ".join(_run("--help").output.split())
     context = click.Context(commands)
     names = commands.list_commands(context)
-    assert names == ["check", "config", "package", "prepare", "run", "signal", "status", "takeover", "verify"]
+    assert names == [
+        "check",
+        "config",
+        "hand-back",
+        "package",
+        "prepare",
+        "run",
+        "signal",
+        "status",
+        "takeover",
+        "verify",
+    ]
     for name in names:
         command = commands.get_command(context, name)
         assert command is not None

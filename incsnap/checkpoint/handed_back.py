@@ -1,0 +1,30 @@
+"""A file that marks a checkpoint whose place was handed back to a connector. Such a checkpoint does not run again."""
+
+from __future__ import annotations
+
+from incsnap.checkpoint.files import Files
+from incsnap.errors import ConfigError
+
+_NAME = "handed-back.json"
+
+
+def mark_handed_back(files: Files, connector: str, *, done: bool) -> None:
+    """Mark the checkpoint, forced to the disk. `done`: whether `connector` has the place; else it is about to get it.
+
+    Without the first mark the job could run again after a crash, although the connector has the place.
+    """
+    files.write_json(_NAME, {"connector": connector, "done": done}, durable=True)
+
+
+def refuse_handed_back(files: Files, *, also_begun: bool = True) -> None:
+    """Raise ConfigError if the checkpoint was handed back.
+
+    `also_begun`: also if a hand-back was begun and perhaps not finished.
+    """
+    content = files.read_json(_NAME)
+    if content is None or not (also_begun or content.get("done")):
+        return
+    raise ConfigError(
+        f"the checkpoint at {files.path('')} was handed back to the connector {content.get('connector', '')}",
+        "To continue where the connector is, stop it and run `incsnap takeover` with a new checkpoint.location.",
+    )

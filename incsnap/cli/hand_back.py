@@ -1,0 +1,69 @@
+"""The command `incsnap hand-back FILE`: it gives the place of a stopped job to a connector."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from incsnap.cli.settings_file import settings_file
+
+
+@click.command("hand-back")
+@settings_file
+@click.option("--to-rest", metavar="URL", help="Give the offset to the stopped connector by Connect's REST interface.")
+@click.option("--to-topic", is_flag=True, help="Write it into offset.storage.topic. No worker may run.")
+@click.option("--to-file", type=click.Path(dir_okay=False), help="Write it into the file of a standalone worker.")
+def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool, to_file: str | None) -> None:
+    """Let a Debezium connector continue where the stopped job has ended.
+
+    FILE is the connector's file, with `name`. Without an option the offset is printed for `PATCH
+    /connectors/NAME/offsets`, and the checkpoint stays usable. With an option the checkpoint does not run again.
+
+    Exit code 2 (ConfigError): the job runs, or the connector cannot continue at its place.
+    """
+    from incsnap.checkpoint.files import Files
+    from incsnap.checkpoint.handed_back import mark_handed_back, refuse_handed_back
+    from incsnap.checkpoint.location import own_part
+    from incsnap.checkpoint.lock import checkpoint_lock
+    from incsnap.checkpoint.object_store import set_access
+    from incsnap.config.documents import read_document
+    from incsnap.config.load import read
+    from incsnap.errors import ConfigError
+    from incsnap.kafka.client_settings import ClientSettings
+    from incsnap.takeover import offset_targets
+    from incsnap.takeover.hand_back import hand_back as offset_of_job
+
+    chosen = [option for option in (to_rest, to_topic, to_file) if option]
+    if len(chosen) > 1:
+        raise ConfigError("the offset has one place", "Give one of --to-rest, --to-topic and --to-file.")
+    settings = read(file, worker).settings
+    own, of_worker = read_document(file), {} if worker is None else read_document(worker)
+    connector = own.get("name", "")
+    topic = own.get("offsets.storage.topic") or of_worker.get("offset.storage.topic", "")
+    if chosen and not connector:
+        raise ConfigError("the file does not name the connector", "Add the line `name` with its name in Kafka Connect.")
+    if to_topic and not topic:
+        raise ConfigError("neither file has offset.storage.topic", "Give the worker's file with --worker.")
+    set_access(settings.checkpoint_location, settings.store)
+    root = own_part(settings.checkpoint_location)
+    with checkpoint_lock(settings.checkpoint_location, root):
+        refuse_handed_back(Files(root), also_begun=False)
+        what = offset_of_job(settings)
+        for line in what.lines:
+            click.echo(line, err=not chosen)
+        if not chosen:
+            click.echo(json.dumps(what.document))
+            return
+        # The mark comes first: once the offset is there, the job must not run again.
+        mark_handed_back(Files(root), connector, done=False)
+        if to_rest:
+            offset_targets.to_rest(to_rest, connector, what)
+        elif to_topic:
+            client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+            offset_targets.to_topic(client, topic, connector, what)
+        elif to_file:
+            offset_targets.to_file(Path(to_file), connector, what)
+        mark_handed_back(Files(root), connector, done=True)
+    click.echo(f"The connector {connector} continues there. Start it: PUT /connectors/{connector}/resume")

@@ -1,0 +1,207 @@
+"""The place at which a connector continues the topics of a job that has stopped."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.binlog.protocol.dump_connection import ConnectionLost
+from incsnap.binlog.statement_search import statements_behind
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.first_offset import kept_first_offset
+from incsnap.checkpoint.location import own_part
+from incsnap.checkpoint.planned_batch import planned_end
+from incsnap.checkpoint.status import newest_offset
+from incsnap.checkpoint.taken_over import taken_over
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError, ServerUnreachable, shorten
+from incsnap.events import SchemaChange, StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.mysql import catalog, watermarks
+from incsnap.mysql.session import connect, dial
+from incsnap.mysql.xa import prepared_xids
+from incsnap.planner.schema_changes import capture_options
+from incsnap.snapshot.context import Scan, id_of
+from incsnap.snapshot.offset import Offset
+from incsnap.takeover.java_writing import write_key
+
+_RUN_AGAIN = "Start the job (incsnap run), stop it with Ctrl-C or SIGTERM when it has caught up, and try again."
+_INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
+_TEXTS = ("char", "varchar")
+
+
+@dataclass(frozen=True, slots=True)
+class HandBack:
+    """The offset of a connector that continues where a job has stopped."""
+
+    prefix: str  #: `topic.prefix` of both
+    offset: dict[str, Any]  #: as Kafka Connect keeps it
+    lines: tuple[str, ...]  #: what a person must know, in sentences
+
+    @property
+    def partition(self) -> dict[str, str]:
+        """The partition to which Connect's offset belongs."""
+        return {"server": self.prefix}
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The body of `PATCH /connectors/NAME/offsets`."""
+        return {"offsets": [{"partition": self.partition, "offset": self.offset}]}
+
+
+def hand_back(settings: Settings) -> HandBack:
+    """Return the offset with which a connector continues where the job has stopped.
+
+    The caller holds the checkpoint's lock. Raise ConfigError if the job must run once more, or if the tables have
+    changed behind its place. Raise ServerUnreachable if MySQL does not answer.
+    """
+    files = Files(own_part(settings.checkpoint_location))
+    end = _end(settings, files)
+    stream = end.stream
+    with closing(connect(settings.mysql)) as connection:
+        if xids := prepared_xids(connection) or ():
+            raise ConfigError(
+                f"XA transactions are prepared: {shorten(', '.join(xids))}. A connector would not send their rows,"
+                " because it has passed their XA PREPARE",
+                "XA COMMIT or XA ROLLBACK them while the job runs, stop the job, and try again.",
+            )
+        file, pos = (stream.file, stream.pos) if stream.file else watermarks.high_watermark(connection)
+        lines = [f"The job has sent the transactions {stream.delivered} ({file}:{pos})."]
+        lines += _of_history(settings, connection, files, stream)
+        running, sentences = _of_snapshot(connection, end)
+    offset = {"ts_sec": int(time.time()), "file": file, "pos": pos, "gtids": str(stream.delivered), **running}
+    return HandBack(settings.topic_prefix, offset, (*lines, *sentences))
+
+
+def _end(settings: Settings, files: Files) -> Offset:
+    """Return the end of the job's last batch. Raise ConfigError if it is no end that a connector can have."""
+    location = settings.checkpoint_location.rstrip("/")
+    end = newest_offset(location, "commits")
+    if end is None:
+        raise ConfigError(
+            f"{location} is not the checkpoint of a job that has sent a batch",
+            "Correct checkpoint.location. A job that has sent nothing leaves the connector's offset as it was.",
+        )
+    planned = planned_end(files)
+    if planned is not None and planned.job_id == end.job_id and planned.batch > end.batch:
+        raise ConfigError(f"batch {planned.batch} of the job is planned, and perhaps sent in part", _RUN_AGAIN)
+    if end.stream.open_gtid:
+        raise ConfigError(f"the job has sent a part of the transaction {end.stream.open_gtid}", _RUN_AGAIN)
+    if end.seam:
+        raise ConfigError("the job has not passed what the connector had sent before the take-over", _RUN_AGAIN)
+    if end.prepared or end.sought:
+        names = ", ".join((*(each.xid for each in end.prepared), *end.sought))
+        raise ConfigError(
+            f"XA transactions were prepared where the job stopped: {shorten(names)}",
+            "XA COMMIT or XA ROLLBACK them while the job runs, stop the job, and try again.",
+        )
+    return end
+
+
+def _of_history(settings: Settings, connection: Connection[Any], files: Files, stream: StreamPosition) -> list[str]:
+    """Return what the connector's schema history needs, in sentences.
+
+    Debezium describes the tables by its schema history up to the offset. Statements that ran while the job did are not
+    in it. Raise ConfigError if a table was altered behind the job's place: no history would be right then.
+    """
+    anew = (
+        "In the connector's file give schema.history.internal.kafka.topic a new name and set snapshot.mode=recovery"
+        " for its first start. It then describes the tables as they are now."
+    )
+    first, taken = kept_first_offset(files), taken_over(files)
+    begin = GtidSet.parse(taken.delivered) if taken is not None else first.stream.delivered if first else GtidSet()
+    try:
+        changes = _statements(settings, connection, begin)
+    except (ServerUnreachable, ConnectionLost) as error:
+        return [f"Whether tables were altered since the job began is not known: {shorten(error)}", anew]
+    behind = [each for each in changes if each.origin and not GtidSet.parse(each.origin.gtid) <= stream.delivered]
+    if behind:
+        raise ConfigError(
+            f"a table was altered behind the place where the job has stopped: {shorten(behind[0].sql)}", _RUN_AGAIN
+        )
+    if changes:
+        ran = f"{len(changes)} statements about tables ran while the job did, such as: {shorten(changes[0].sql)}."
+        return [ran, f"The connector's schema history does not have them. {anew}"]
+    if taken is None:
+        return [f"The job did not take over from a connector, so there may be no schema history. {anew}"]
+    return ["No table was altered since the take-over: the connector's schema history is right."]
+
+
+def _statements(settings: Settings, connection: Connection[Any], begin: GtidSet) -> Sequence[SchemaChange]:
+    """Return the statements about captured tables since `begin`. Raise ServerUnreachable if they cannot be read."""
+    gone = watermarks.purged(connection) - begin
+    if gone:
+        raise ServerUnreachable(f"the binlog no longer holds {shorten(gone)}")
+    at = StreamPosition(begin, "", 0, server_uuid=watermarks.server_uuid(connection))
+    options = capture_options(settings, tuple(sorted(catalog.charsets(connection).items())), follows=False)
+    until = watermarks.high_watermark(connection)
+    changes = statements_behind(partial(dial, settings.mysql), settings.mysql.server_id, options, at, until)
+    captured = [each for each in changes if not each.truncates and options.is_captured(each)]
+    return [each for each in captured if each.origin is None or not GtidSet.parse(each.origin.gtid) <= begin]
+
+
+def _of_snapshot(connection: Connection[Any], end: Offset) -> tuple[dict[str, Any], list[str]]:
+    """Return the fields of the offset for the snapshots under way, and sentences about them."""
+    snapshot, lines = end.snapshot, list[str]()
+    waiting = [*(scan.request for scan in snapshot.scans), *snapshot.queue]
+    name = "incremental_snapshot_collections"
+    tables: list[str] = []
+    collections: list[dict[str, str | None]] = []
+    for request in waiting:
+        collection = request.collection
+        if collection.chosen is not None:
+            lines.append(f"{collection.table}: Debezium cannot read rows that a signal chooses. Signal them later.")
+            continue
+        tables.append(str(collection.table))
+        collections.append(
+            {
+                f"{name}_id": str(collection.table),
+                f"{name}_additional_condition": collection.condition or None,
+                f"{name}_surrogate_key": collection.surrogate or None,
+            }
+        )
+    if not collections:
+        return {}, lines
+    fields = {
+        name: json.dumps(collections, separators=(",", ":")),
+        "incremental_snapshot_correlation_id": id_of(waiting[0].signal),
+    }
+    scan = next((each for each in snapshot.scans if each.request.collection.chosen is None), None)
+    keys = None if scan is None else _keys(connection, end, scan)
+    if scan is not None and keys is not None:
+        last, maximum = keys
+        fields["incremental_snapshot_primary_key"] = write_key(last).hex()
+        fields["incremental_snapshot_maximum_key"] = write_key(maximum).hex()
+        lines.append(f"The snapshot of {scan.table} goes on behind the key {last}.")
+    listed = ", ".join(tables[0 if keys is None else 1 :])
+    if listed:
+        lines.append(f"Snapshots begin at the first row of: {listed}.")
+    return fields, lines
+
+
+def _keys(connection: Connection[Any], end: Offset, scan: Scan) -> tuple[list[int | str], list[int | str]] | None:
+    """Return the last key that was sent without a gap, and the greatest key; None if Debezium is to begin anew."""
+    if scan.again or scan.quarantine or scan.descending or scan.maximum is None:
+        return None
+    flying = [window for window in end.snapshot.in_flight if window.scan == scan.number]
+    last = flying[0].lower if flying else scan.boundary
+    shape = catalog.shape_of(connection, scan.table)
+    if last is None or shape is None:
+        return None
+    types = {column.name: column.type for column in shape.columns}
+    keys = []
+    for key in (last, scan.maximum):
+        values = []
+        for column, text in zip(scan.columns, key, strict=True):
+            if text is None or types.get(column) not in (*_INTEGERS, *_TEXTS):
+                return None
+            values.append(int(text) if types[column] in _INTEGERS else text)
+        keys.append(values)
+    return keys[0], keys[1]

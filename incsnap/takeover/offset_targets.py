@@ -1,0 +1,96 @@
+"""The places where a connector's offset is written: Kafka Connect's REST interface, its topic, a worker's file."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from incsnap.errors import ConfigError, ServerUnreachable
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.takeover.hand_back import HandBack
+from incsnap.takeover.java_objects import NotUnderstood, read_object
+from incsnap.takeover.java_writing import write_map
+
+_SECONDS = 30.0
+
+
+def to_rest(url: str, connector: str, what: HandBack) -> None:
+    """Give the offset to a stopped connector. Raise ConfigError if Connect refuses, ServerUnreachable if it is away."""
+    address = f"{url.rstrip('/')}/connectors/{urllib.parse.quote(connector, safe='')}/offsets"
+    body = json.dumps(what.document).encode()
+    request = urllib.request.Request(address, body, {"Content-Type": "application/json"}, method="PATCH")
+    try:
+        with urllib.request.urlopen(request, timeout=_SECONDS):
+            pass
+    except urllib.error.HTTPError as error:
+        problem = error.read().decode(errors="replace")
+        raise ConfigError(
+            f"Kafka Connect refuses the offset of {connector}: {problem}",
+            "The connector must exist and be STOPPED (PUT /connectors/NAME/stop, Kafka 3.6 or newer)."
+            ' A connector can be created so: "initial_state": "STOPPED".',
+        ) from None
+    except OSError as error:
+        raise ServerUnreachable(f"Kafka Connect at {url} does not answer: {error}") from None
+
+
+def to_topic(client: ClientSettings, topic: str, connector: str, what: HandBack) -> None:
+    """Write the offset into the topic of Connect's offsets. No worker may run.
+
+    Raise ServerUnreachable if Kafka does not take the record.
+    """
+    failed: list[str] = []
+
+    def delivered(error: Any, _: Any) -> None:
+        if error is not None:
+            failed.append(error.str())
+
+    settings = {**client.for_admin(), "acks": "all", "partitioner": "murmur2_random", "enable.idempotence": "true"}
+    try:
+        producer = Producer(settings)
+        producer.produce(topic, value=_compact(what.offset), key=key_of(connector, what), on_delivery=delivered)
+        left = producer.flush(_SECONDS)
+    except (KafkaException, BufferError) as error:
+        raise ServerUnreachable(f"The topic {topic} does not take the offset: {error}") from None
+    if left or failed:
+        raise ServerUnreachable(f"The topic {topic} does not take the offset: {', '.join(failed) or 'no answer'}")
+
+
+def to_file(path: Path, connector: str, what: HandBack) -> None:
+    """Write the offset into the file of a standalone worker, which must not run. Offsets of other connectors stay.
+
+    Raise ConfigError if the file has another form or cannot be written.
+    """
+    try:
+        entries = read_object(path.read_bytes()) if path.exists() else {}
+        entries = {key: value for key, value in entries.items() if key is None or not _is_of(key, connector, what)}
+        entries[key_of(connector, what)] = _compact(what.offset)
+        beside = path.with_name(f"{path.name}.new")
+        beside.write_bytes(write_map(entries))
+        os.replace(beside, path)
+    except (NotUnderstood, AttributeError) as error:
+        raise ConfigError(f"{path} is not the file of a standalone worker: {error}", "Name another file.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}", "Name another file.") from None
+
+
+def key_of(connector: str, what: HandBack) -> bytes:
+    """Return the key of the connector's offset, as Connect's converter writes it."""
+    return _compact([connector, what.partition])
+
+
+def _is_of(key: bytes, connector: str, what: HandBack) -> bool:
+    try:
+        return bool(json.loads(key) == [connector, what.partition])
+    except ValueError:
+        return False
+
+
+def _compact(content: Any) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()

@@ -1,0 +1,90 @@
+"""The places of a connector's offset: files of a worker, and what Connect's REST interface prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
+from incsnap.takeover.hand_back import HandBack
+from incsnap.takeover.java_objects import read_object
+from incsnap.takeover.java_writing import write_map
+from incsnap.takeover.offset_sources import find_offset
+from incsnap.takeover.offset_targets import to_file
+from tests.support.job_settings import loaded_with
+
+_OFFSET = {"file": "binlog.000001", "pos": 4, "gtids": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"}
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return loaded_with(topic__prefix="shop").settings
+
+
+def connector(folder: Path, **more: str) -> str:
+    """Write a connector's file and return its path."""
+    file = folder / "connector.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in {"name": "inventory", **more}.items()))
+    return str(file)
+
+
+def key(name: str, server: str) -> bytes:
+    """Return the key of an offset, as Connect writes it."""
+    return json.dumps([name, {"server": server}], separators=(",", ":")).encode()
+
+
+def test_the_answer_of_rest_is_read(settings: Settings, tmp_path: Path) -> None:
+    given = tmp_path / "offsets.json"
+    given.write_text(json.dumps({"offsets": [{"partition": {"server": "shop"}, "offset": _OFFSET}]}))
+
+    assert find_offset(settings, connector(tmp_path), None, str(given)).content == _OFFSET
+
+
+def test_the_file_of_a_standalone_worker_is_found_by_the_workers_file(settings: Settings, tmp_path: Path) -> None:
+    offsets, worker = tmp_path / "offsets", tmp_path / "worker.properties"
+    other = json.dumps({"pos": 9}).encode()
+    offsets.write_bytes(
+        write_map({key("inventory", "shop"): json.dumps(_OFFSET).encode(), key("other", "shop"): other, b"x": b"y"})
+    )
+    worker.write_text(f"offset.storage.file.filename={offsets}\n")
+
+    kept = find_offset(settings, connector(tmp_path), str(worker), None)
+
+    assert (kept.connector, kept.content) == ("inventory", _OFFSET)
+
+
+def test_an_offset_of_another_prefix_is_refused_and_named(settings: Settings, tmp_path: Path) -> None:
+    offsets = tmp_path / "offsets"
+    offsets.write_bytes(write_map({key("inventory", "stock"): b"{}", key("gone", "shop"): None}))
+
+    with pytest.raises(ConfigError, match=r"no offset of the connector inventory .* shop.*inventory .*stock"):
+        find_offset(settings, connector(tmp_path), None, str(offsets))
+
+
+def test_no_place_is_refused_with_what_to_give(settings: Settings, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="neither file says") as caught:
+        find_offset(settings, connector(tmp_path), None, None)
+    assert "--offsets" in caught.value.hint
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xac\xed\x00\x05t\x00\x01x", b"\xac\xed\x00"])
+def test_a_file_of_another_form_is_refused(settings: Settings, tmp_path: Path, content: bytes) -> None:
+    offsets = tmp_path / "offsets"
+    offsets.write_bytes(content)
+
+    with pytest.raises(ConfigError, match="has no offsets of Kafka Connect"):
+        find_offset(settings, connector(tmp_path), None, str(offsets))
+
+
+def test_an_offset_is_written_beside_those_of_other_connectors(tmp_path: Path) -> None:
+    offsets = tmp_path / "offsets"
+    offsets.write_bytes(write_map({b'["inventory", {"server": "shop"}]': b"old", key("other", "shop"): b"other"}))
+
+    to_file(offsets, "inventory", HandBack("shop", _OFFSET, ()))
+
+    written = read_object(offsets.read_bytes())
+    assert written.keys() == {key("inventory", "shop"), key("other", "shop")}
+    assert json.loads(written[key("inventory", "shop")]) == _OFFSET
