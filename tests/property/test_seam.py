@@ -168,7 +168,9 @@ _ADD_EVENTS = PartitionReading._add_events
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"), [("_add_tombstones", _ignore_tombstones), ("_add_events", _last_counts)], ids=str
+    ("name", "wrong"),
+    [("_add_tombstones", _ignore_tombstones), ("_add_events", _last_counts)],
+    ids=["tombstones", "last"],
 )
 def test_a_wrong_rule_is_caught(name: str, wrong: Callable[..., None]) -> None:
     with patch.object(written_records.PartitionReading, name, wrong), pytest.raises(AssertionError):
