@@ -96,6 +96,15 @@ def _slow_thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "incsnap-chunk", initializer=give_way)
 
 
+def _forget_parent() -> None:
+    """Forget the thread and the connections of the parent in a forked process: it would wait for the thread forever."""
+    _slow_thread.cache_clear()
+    _sessions.clear()
+
+
+os.register_at_fork(after_in_child=_forget_parent)
+
+
 def aside(items: Iterator[T]) -> Iterator[T]:
     """Yield the items, which are made on the worker's thread for chunks."""
     while taken := _slow_thread().submit(tuple, islice(items, 1)).result():
