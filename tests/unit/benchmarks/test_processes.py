@@ -105,12 +105,12 @@ def test_each_process_that_is_forked_for_spark_counts_for_its_own_kind(socket_fo
 _WORKER = """
 import sys, time
 from incsnap.tasks import process_name
-from incsnap.tasks.chunk import _aside
+from incsnap.tasks.chunk import _slow_thread
 process_name.take(process_name.TASKS)
 def work(seconds):
     until = time.thread_time() + seconds
     while time.thread_time() < until: pass
-_aside().submit(work, 0.6).result()
+_slow_thread().submit(work, 0.6).result()
 work(0.2)
 print("done", flush=True)
 sys.stdin.read()
