@@ -44,16 +44,16 @@ class RecordPlace:
 class PartitionEnd:
     """The end of a partition: the place of the first record that it may lack."""
 
-    topic: str
-    partition: int
-    end: RecordPlace
+    topic: str  #: name of the topic
+    partition: int  #: number of the partition
+    end: RecordPlace  #: exclusive
 
 
 @dataclass(frozen=True, slots=True)
 class Keyless:
     """The places of the records without a key that a topic has."""
 
-    topic: str
+    topic: str  #: name of the topic
     places: tuple[tuple[int, int, int], ...]  #: (file, pos, row) of each, as in RecordPlace
 
 

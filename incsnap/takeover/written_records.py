@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from incsnap.columns.arrow import RecordBatch
 from incsnap.envelope.seam import DELETION_STEP, ROW_STEP, TOMBSTONE_STEP, Keyless, PartitionEnd, RecordPlace
-from incsnap.errors import ConfigError, IncsnapError
+from incsnap.errors import ConfigError
 from incsnap.events import file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE, RecordForm
-from incsnap.verify.topic_side import PartitionPart, read_parts, topic_ends
+from incsnap.verify.topic_side import PartitionPart, messages_of, read_parts, topic_ends
 
 #: Seconds before the offset's time from which records are read: clocks differ, and a transaction may have begun then.
 _MARGIN_SECONDS = 600
@@ -199,28 +199,8 @@ def sent_transactions(client: ClientSettings, topic: str, seconds: int) -> tuple
 
 def _json_values(client: ClientSettings, topic: str, seconds: int) -> Iterable[dict[str, Any]]:
     """Yield the values of a topic's JSON records since `seconds`, without their schemas."""
-    for part in _parts(client, partition_counts(admin_client(client), [topic]), seconds):
-        for value in _values(client, part):
+    parts = _parts(client, partition_counts(admin_client(client), [topic]), seconds)
+    for _, messages in messages_of(client, parts):
+        for value in filter(None, (message.value() for message in messages)):
             content = json.loads(value)
             yield content["payload"] if set(content) == {"schema", "payload"} else content
-
-
-def _values(client: ClientSettings, part: PartitionPart) -> Iterable[bytes]:
-    consumer = Consumer({**client.for_consumer("incsnap-takeover"), "enable.partition.eof": "true"})
-    try:
-        consumer.assign([TopicPartition(part.topic, part.partition, part.begin)])
-        while True:
-            message = consumer.poll(_REQUEST_SECONDS)
-            if message is None:
-                raise IncsnapError(f"{part.topic}: Kafka sends nothing up to offset {part.end}")
-            error = message.error()
-            if error is not None:
-                if error.code() == KafkaError._PARTITION_EOF:
-                    return
-                raise IncsnapError(f"{part.topic} cannot be read: {error.str()}")
-            if (message.offset() or 0) >= part.end:
-                return
-            if value := message.value():
-                yield value
-    finally:
-        consumer.close()

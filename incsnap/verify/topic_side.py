@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -91,6 +91,17 @@ def read_parts(
     Without `places` the places of events are null, which takes a third of the time. Raise ServerUnreachable if Kafka
     does not answer.
     """
+    for part, messages in messages_of(client, parts):
+        yield _columns(part, messages, forms[part.topic], places=places)
+
+
+def messages_of(
+    client: ClientSettings, parts: Iterable[PartitionPart]
+) -> Iterator[tuple[PartitionPart, list[Message]]]:
+    """Yield the committed messages of `parts`, some thousands at a time, in the order of each part.
+
+    Raise ServerUnreachable if Kafka does not answer.
+    """
     settings = {
         **client.for_consumer("incsnap-verify"),
         "enable.partition.eof": "true",
@@ -102,7 +113,7 @@ def read_parts(
             consumer.assign([TopicPartition(part.topic, part.partition, part.begin)])
             for messages in _messages(consumer, part):
                 if messages:
-                    yield _columns(part, messages, forms[part.topic], places=places)
+                    yield part, messages
 
 
 def _messages(consumer: Consumer, part: PartitionPart) -> Iterator[list[Message]]:
