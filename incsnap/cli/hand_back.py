@@ -28,7 +28,7 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     from incsnap.checkpoint.location import own_part
     from incsnap.checkpoint.lock import checkpoint_lock
     from incsnap.checkpoint.object_store import set_access
-    from incsnap.config.documents import read_document
+    from incsnap.config.documents import read_document, read_worker
     from incsnap.config.load import read
     from incsnap.errors import ConfigError
     from incsnap.kafka.client_settings import ClientSettings
@@ -39,7 +39,7 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     if len(chosen) > 1:
         raise ConfigError("the offset has one place", "Give one of --to-rest, --to-topic and --to-file.")
     settings = read(file, worker).settings
-    own, of_worker = read_document(file), {} if worker is None else read_document(worker)
+    own, of_worker = read_document(file), {} if worker is None else read_worker(worker)
     connector = own.get("name", "")
     topic = own.get("offsets.storage.topic") or of_worker.get("offset.storage.topic", "")
     if chosen and not connector:

@@ -5,21 +5,18 @@ These forms are supported:
     properties    as Kafka Connect standalone and Debezium Server read them
     JSON          the body of `POST /connectors` or `PUT .../config`, its "config" alone, the answer of
                   `GET /connectors?expand=info` with one connector, or the `connectorConfiguration` of MSK Connect
-    YAML or JSON  a Strimzi `KafkaConnector` or a `Connector` of Confluent for Kubernetes, also inside the `List` that
-                  `kubectl get` prints; or the document of a JSON form above, written as YAML
+    YAML or JSON  a resource of Kubernetes (`resources`), or the document of a JSON form above, written as YAML
 
 The content decides, not the file's name: the key of a ConfigMap may have any name.
 https://docs.confluent.io/platform/current/connect/references/restapi.html
-https://strimzi.io/docs/operators/latest/configuring#type-KafkaConnectorSpec-reference
 https://docs.aws.amazon.com/MSKC/latest/mskc/API_CreateConnector.html
-https://docs.confluent.io/operator/current/co-manage-connectors.html
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -30,6 +27,7 @@ import yaml
 
 from incsnap.config import repeated_names
 from incsnap.config.parse_faults import fault, plain, refuse_other_languages, repair
+from incsnap.config.resources import CONNECTORS, HINT, LIST, WORKERS, Found, Kinds, Steps, only_resource
 from incsnap.errors import ConfigError
 
 _JSON = re.compile(r"\s*(\[\s*)?\{")
@@ -42,15 +40,8 @@ _YAML = re.compile(
 #: The beginning of a YAML document in braces, and a name without quotes, which JSON does not allow.
 _BRACES = re.compile(r"\s*((#|---)[^\n]*\n\s*)*([\[-]\s*)?\{")
 _BARE_NAME = re.compile(r"[{,]\s*(#[^\n]*\n\s*)*[A-Za-z][\w.-]*\s*:(\s|$)")
-#: Kind of a resource -> the key in its spec that holds the settings: Strimzi's and Confluent for Kubernetes'.
-_KINDS = {"KafkaConnector": "config", "Connector": "configs"}
-_LIST = "List"
 #: Keys of a document that hold the settings: Connect's REST API, MSK Connect, and its resource of CloudFormation.
 _HOLDERS = ("config", "connectorConfiguration", "ConnectorConfiguration")
-_HINT = "Name a properties file, the JSON of Kafka Connect's REST API, or a KafkaConnector in YAML."
-
-#: Keys and indexes that lead from the root of a document to the object with the settings.
-Steps = tuple[str | int, ...]
 
 
 class Form(Enum):
@@ -73,38 +64,49 @@ class Document:
 
 
 def read_document(path: str | Path) -> dict[str, str]:
-    """Return the names and values in the file of a connector or worker.
-
-    Raise ConfigError if the file cannot be parsed.
-    """
+    """Return the names and values in the file of a connector. Raise ConfigError if the file cannot be parsed."""
     return open_document(path).values
 
 
+def read_worker(path: str | Path) -> dict[str, str]:
+    """Return the names and values in the file of a worker. Raise ConfigError if the file cannot be parsed."""
+    return open_worker(path).values
+
+
 def open_document(path: str | Path) -> Document:
-    """Return the file of a connector or worker. Raise ConfigError if the file cannot be parsed."""
+    """Return the file of a connector. Raise ConfigError if the file cannot be parsed."""
+    return _opened(path, CONNECTORS)
+
+
+def open_worker(path: str | Path) -> Document:
+    """Return the file of a worker. Raise ConfigError if the file cannot be parsed."""
+    return _opened(path, WORKERS)
+
+
+def _opened(path: str | Path, kinds: Kinds) -> Document:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", "Name a settings file that exists.") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not text in UTF-8", _HINT) from None
-    return read_text(text, path)
+        raise ConfigError(f"{path} is not text in UTF-8", HINT) from None
+    return read_text(text, path, kinds)
 
 
-def read_text(text: str, path: str | Path) -> Document:
+def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS) -> Document:
     """Return the settings file with the content `text`. Raise ConfigError if it cannot be parsed."""
     form = _form(text)
-    hint = "Write one name=value on each line." if form is Form.PROPERTIES else _HINT
+    hint = "Write one name=value on each line." if form is Form.PROPERTIES else HINT
     try:
         if form is Form.PROPERTIES:
             values = _of_properties(path, text)
             return Document(text, form, _values(path, values), repeated_names.in_properties(text))
         root = json.loads(text) if form is Form.JSON else list(yaml.load_all(text, Loader=_Loader))
-        settings = _of_json(path, root) if form is Form.JSON else _of_yaml(path, root)
+        settings = _of_json(path, root, kinds) if form is Form.JSON else _of_yaml(path, root, kinds)
         repeated = repeated_names.in_json(text) if form is Form.JSON else repeated_names.in_yaml(text)
         return Document(text, form, _values(path, {**settings.outside, **settings.config}), repeated, settings.place)
     except RecursionError:
-        raise ConfigError(f"{path} is nested too deeply", _HINT) from None
+        raise ConfigError(f"{path} is nested too deeply", HINT) from None
     # tags of YAML such as `!!int x` raise ValueError, LookupError or TypeError
     except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:
         raise ConfigError(f"{path} is not {form.value}: {fault(error)}", repair(error, hint)) from None
@@ -139,43 +141,30 @@ def _of_properties(path: str | Path, text: str) -> dict[str, str]:
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    """The object of a document that holds the settings."""
-
-    config: Mapping[str, Any]  #: the settings
-    outside: Mapping[str, Any]  #: settings that follow from other parts of the document
-    place: Steps  #: leads to `config`
-
-    def below(self, *steps: str | int) -> _Settings:
-        """Return the settings of a document that holds this one behind the keys `steps`."""
-        return _Settings(self.config, self.outside, (*steps, *self.place))
-
-
-def _of_json(path: str | Path, document: Any) -> _Settings:
+def _of_json(path: str | Path, document: Any, kinds: Kinds) -> Found:
     """Return the settings of a JSON document, or of a YAML document of the same shape. Raise ConfigError."""
     if isinstance(document, list):
         if len(document) != 1:
             raise ConfigError(f"{path} is a list", "Give each job a file of its own.")
-        return _of_json(path, document[0]).below(0)
+        return _of_json(path, document[0], kinds).below(0)
     if not isinstance(document, dict):
-        raise ConfigError(f"{path} has no settings", _HINT)
-    if document.get("kind") in (*_KINDS, _LIST):
-        resource = _of_resources(path, [document])
-        return _Settings(resource.config, resource.outside, resource.place[1:])
+        raise ConfigError(f"{path} has no settings", HINT)
+    if document.get("kind") in (*CONNECTORS, *WORKERS, LIST):
+        resource = only_resource(path, [document], kinds)
+        return Found(resource.config, resource.outside, resource.place[1:])
     answers = [name for name, each in document.items() if isinstance(each, dict) and "info" in each]
     if len(answers) > 1:
         raise ConfigError(f"{path} has {len(answers)} connectors", "Give each job a file of its own.")
     if answers:
-        return _of_json(path, document[answers[0]]["info"]).below(answers[0], "info")
+        return _of_json(path, document[answers[0]]["info"], kinds).below(answers[0], "info")
     for holder in _HOLDERS:
         if isinstance(document.get(holder), str) and _JSON.match(document[holder]):
             raise ConfigError(
                 f"{path}: {holder} is not an object but a text", "Write this text, which is JSON, as the file."
             )
         if isinstance(document.get(holder), dict):
-            return _Settings(document[holder], _beside(document), (holder,))
-    return _Settings(document, {}, ())
+            return Found(document[holder], _beside(document), (holder,))
+    return Found(document, {}, ())
 
 
 def _beside(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,51 +177,14 @@ def _beside(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_yaml(path: str | Path, documents: Sequence[Any]) -> _Settings:
+def _of_yaml(path: str | Path, documents: Sequence[Any], kinds: Kinds) -> Found:
     """Return the settings of a YAML file: those of its only resource, or of its only document. Raise ConfigError."""
     plain = [index for index, each in enumerate(documents) if each is not None]
     if len(plain) == 1:
         only = documents[plain[0]]
         if isinstance(only, list) or (isinstance(only, dict) and "kind" not in only):
-            return _of_json(path, only).below(plain[0])
-    return _of_resources(path, documents)
-
-
-def _of_resources(path: str | Path, documents: Sequence[Any]) -> _Settings:
-    """Return the settings of the only connector among the resources. Raise ConfigError unless there is one."""
-    connectors = list(_connectors(documents))
-    if len(connectors) != 1:
-        raise ConfigError(
-            f"{path} has {len(connectors)} resources of the kind {' or '.join(_KINDS)}",
-            "Give each job a file of its own."
-            if connectors
-            else f"{_HINT} Write an entry of a ConfigMap as such a file.",
-        )
-    place, resource = connectors[0]
-    kind = resource["kind"]
-    spec, metadata, holder = resource.get("spec"), resource.get("metadata"), _KINDS[kind]
-    if not isinstance(spec, dict) or not isinstance(spec.get(holder, {}), dict):
-        raise ConfigError(f"{path}: the {kind} has no spec with a {holder}", _HINT)
-    own_name = metadata.get("name") if isinstance(metadata, dict) else None
-    outside = {
-        "name": spec.get("name", own_name),
-        "connector.class": spec.get("class"),
-        "tasks.max": spec.get("tasksMax", spec.get("taskMax")),
-    }
-    return _Settings(spec.get(holder, {}), outside, (*place, "spec", holder))
-
-
-def _connectors(documents: Sequence[Any]) -> Iterator[tuple[Steps, dict[str, Any]]]:
-    """Yield each connector among the resources, also those in a `List`, with the keys that lead to it."""
-    for index, document in enumerate(documents):
-        if not isinstance(document, dict):
-            continue
-        if document.get("kind") in _KINDS:
-            yield (index,), document
-        items = document.get("items") if document.get("kind") == _LIST else None
-        for number, item in enumerate(items if isinstance(items, list) else ()):
-            if isinstance(item, dict) and item.get("kind") in _KINDS:
-                yield (index, "items", number), item
+            return _of_json(path, only, kinds).below(plain[0])
+    return only_resource(path, documents, kinds)
 
 
 class _Loader(yaml.SafeLoader):

@@ -22,7 +22,7 @@ from incsnap.config import (
 )
 from incsnap.config.corrections import Change, corrections
 from incsnap.config.declarations import SETTINGS
-from incsnap.config.documents import Document, open_document, read_document, read_text
+from incsnap.config.documents import Document, open_document, open_worker, read_document, read_text, read_worker
 from incsnap.config.explained import Explained, explained
 from incsnap.config.names import NARROWING, UnusedNames, is_important, unused_names
 from incsnap.config.object_store import StoreAccess, is_object_store, store_access
@@ -113,7 +113,7 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
 
     Raise ConfigError if the file cannot be read or parsed, or if a setting cannot be replaced.
     """
-    document, of_worker = open_document(path), {} if worker is None else read_document(worker)
+    document, of_worker = open_document(path), {} if worker is None else read_worker(worker)
     changes = corrections(document.values, _inherited(of_worker, document.values))
     text = rewritten(document, changes)
     reader = _reader_of(read_text(text, str(path)).values, of_worker)[0]
@@ -131,7 +131,7 @@ def checkpoint_of(path: str | Path, worker: str | Path | None = None) -> tuple[s
     References in other values, such as passwords, are not resolved. Raise ConfigError if the file cannot be parsed, or
     if a needed reference cannot be resolved.
     """
-    of_worker = {} if worker is None else read_document(worker)
+    of_worker = {} if worker is None else read_worker(worker)
     own = {
         name: value
         for name, value in read_document(path).items()
@@ -149,7 +149,7 @@ def checkpoint_of(path: str | Path, worker: str | Path | None = None) -> tuple[s
 
 def _reader(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader, frozenset[str], frozenset[str]]:
     """Return a reader for both files, the connector's own names, and the names that it inherits from the worker."""
-    document, of_worker = open_document(path), None if worker is None else open_document(worker)
+    document, of_worker = open_document(path), None if worker is None else open_worker(worker)
     made = _reader_of(document.values, {} if of_worker is None else of_worker.values)
     made[0].warnings += [*_repeated(path, document), *(_repeated(worker, of_worker) if worker and of_worker else ())]
     return made

@@ -20,7 +20,8 @@ from incsnap.config.time_zones import timezone_converter
 from incsnap.config.unsupported import IGNORE
 from incsnap.config.unwrap import extract_new_record_state
 from incsnap.transforms.chain import Chain, Predicate, Step, Transform
-from incsnap.transforms.conditions import GROOVY, JAVASCRIPT, NotUnderstoodError, choice_of, condition_of
+from incsnap.transforms.condition_parser import GROOVY, JAVASCRIPT, choice_of, condition_of
+from incsnap.transforms.conditions import NotUnderstoodError
 from incsnap.transforms.content_router import ContentBasedRouter
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches

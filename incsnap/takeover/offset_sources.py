@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from incsnap.config.documents import read_document
+from incsnap.config.documents import read_document, read_worker
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.kafka.client_settings import ClientSettings
@@ -37,7 +37,7 @@ def find_offset(settings: Settings, file: str, worker: str | None, given: str | 
     named, or if the place has no offset of this connector. Raise ServerUnreachable if Kafka does not answer.
     """
     own = read_document(file)
-    of_worker = {} if worker is None else read_document(worker)
+    of_worker = {} if worker is None else read_worker(worker)
     name, prefix = own.get("name", ""), settings.topic_prefix
     where, offsets = _offsets(settings, {**of_worker, **own}, given)
     of_prefix = [each for each in offsets if each.server == prefix and each.content]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from incsnap.config.documents import read_document
+from incsnap.config.documents import read_document, read_worker
 from incsnap.errors import IncsnapError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
@@ -28,7 +28,7 @@ def connector_offsets(file: str | Path, worker: str | Path | None) -> ConnectorO
     `worker` is the file of a Connect worker. Raise ConfigError if a file cannot be parsed.
     """
     own = read_document(file)
-    of_worker = {} if worker is None else read_document(worker)
+    of_worker = {} if worker is None else read_worker(worker)
     topic = own.get("offsets.storage.topic") or of_worker.get("offset.storage.topic") or ""
     return ConnectorOffsets(topic, own.get("name", "")) if topic else None
 

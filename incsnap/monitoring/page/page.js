@@ -5,6 +5,8 @@ const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 
 const count = (n) => Math.abs(n) < 1e7 ? Math.round(n).toLocaleString("en") : `${(n / 1e6).toPrecision(3)} M`;
+// Return events or rows per second. Two digits tell a rate of one event in a minute from none.
+const rate = (n) => `${n > 0 && n < 10 ? +n.toPrecision(2) : count(n)}/s`;
 const size = (n) => {
   for (const unit of ["B", "kB", "MB", "GB", "TB"]) {
     if (n < 999.5 || unit === "TB") return `${n >= 99.5 || unit === "B" ? Math.round(n) : +n.toPrecision(2)} ${unit}`;
@@ -60,7 +62,7 @@ function thinned(points, column, most = 150) {
 function showHistory(points) {
   if (!points.length) return;
   const period = duration(Math.max(1, (points[points.length - 1][0] - points[0][0]) / 1000));
-  [["lag", 1, (n) => duration(n / 1000)], ["events", 2, (n) => `${count(n)}/s`], ["rows", 3, (n) => `${count(n)}/s`],
+  [["lag", 1, (n) => duration(n / 1000)], ["events", 2, rate], ["rows", 3, rate],
    ["bytes", 4, (n) => `${size(n)}/s`]].forEach(([name, column, text]) => {
     curve(`${name}-line`, thinned(points, column));
     $(`${name}-scale`).textContent = `peak ${text(Math.max(...points.map((point) => point[column])))} in ${period}`;
@@ -121,9 +123,9 @@ function showFigures(status) {
   $("lag").className = stream && !stream.connected ? "old" : "";
   $("behind").textContent = stream && !stream.connected ? "not connected to the binlog"
     : stream && stream.lag_bytes !== null ? `${size(stream.lag_bytes)} of binlog behind` : "";
-  $("events").textContent = `${count(status.rates.events)}/s`;
+  $("events").textContent = rate(status.rates.events);
   $("events-sum").textContent = `${count(sums.events)} in all`;
-  $("rows").textContent = `${count(status.rates.rows)}/s`;
+  $("rows").textContent = rate(status.rates.rows);
   $("rows-sum").textContent = `${count(sums.reads)} in all, ${count(sums.discarded)} overtaken`;
   $("bytes").textContent = `${size(status.rates.bytes)}/s`;
   $("bytes-sum").textContent = `${size(sums.bytes)} in all, ${count(sums.batches)} batches`;

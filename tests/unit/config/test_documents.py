@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from incsnap.cli.main import commands
-from incsnap.config.documents import read_document
+from incsnap.config.documents import read_document, read_worker
 from incsnap.config.load import explain, from_properties, read
 from incsnap.config.unsupported import CHANGE_RECORDS
 from incsnap.errors import ConfigError
@@ -549,3 +549,42 @@ def test_a_name_that_stands_twice_gives_a_warning(text: str, tmp_path: Path) -> 
         shown = CliRunner().invoke(commands, ["config", *options, str(tmp_path / "job")])
         assert warning in shown.stderr
         assert "name stands" not in shown.stderr
+
+
+_CLUSTER = """
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaConnect
+metadata: {name: cluster}
+spec:
+  bootstrapServers: k:9092
+  groupId: connect
+  offsetStorageTopic: offsets
+  config:
+    key.converter: org.apache.kafka.connect.json.JsonConverter
+    key.converter.schemas.enable: false
+    value.converter: io.confluent.connect.avro.AvroConverter
+    value.converter.schema.registry.url: http://r:8081
+    producer.linger.ms: 7
+"""
+
+
+def test_a_strimzi_worker_gives_the_same_job_as_its_properties(tmp_path: Path) -> None:
+    both = written(tmp_path / "both.yml", STRIMZI + "---" + _CLUSTER)
+    plain = written(tmp_path / "worker.properties", properties(WORKER))
+    assert read_worker(both) == WORKER
+    job = written(tmp_path / "job.json", {**REST, "config": {**REST["config"], "checkpoint.location": "/c"}})
+    first, second = (json.loads(read(job, worker).settings.to_json()) for worker in (both, plain))
+    assert {**first, "run_id": ""} == {**second, "run_id": ""}
+
+
+@pytest.mark.parametrize(
+    ("worker", "message"),
+    [
+        (_CLUSTER + "  authentication: {type: scram-sha-512}\n", r"takes its login to Kafka \(authentication\)"),
+        (_CLUSTER + "---" + _CLUSTER, "has 2 resources of the kind KafkaConnect"),
+        (STRIMZI, "has 0 resources of the kind KafkaConnect"),
+    ],
+)
+def test_a_worker_whose_settings_are_elsewhere_is_refused(worker: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_worker(written(tmp_path / "worker.yml", worker))

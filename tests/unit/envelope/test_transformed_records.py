@@ -29,7 +29,8 @@ from incsnap.tasks import blocks
 from incsnap.tasks.bucket import BucketBatch, ChangeBlock, Delivery
 from incsnap.transforms.chain import Chain, Step
 from incsnap.transforms.changed_state import ExtractChangedRecordState
-from incsnap.transforms.conditions import GROOVY, OneOf, choice_of, condition_of
+from incsnap.transforms.condition_parser import GROOVY, choice_of, condition_of
+from incsnap.transforms.conditions import OneOf
 from incsnap.transforms.content_router import ContentBasedRouter
 from incsnap.transforms.edits import EditFields, HeaderToValue, ValueToKey
 from incsnap.transforms.filter import Drop, Filter

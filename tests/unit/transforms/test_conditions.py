@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from incsnap.transforms.condition_parser import GROOVY, JAVASCRIPT, choice_of, condition_of
 from incsnap.transforms.conditions import (
-    GROOVY,
-    JAVASCRIPT,
     All,
     AnyOf,
     Choice,
@@ -16,8 +15,6 @@ from incsnap.transforms.conditions import (
     OneOf,
     Ordered,
     Truth,
-    choice_of,
-    condition_of,
     of_operation,
 )
 
