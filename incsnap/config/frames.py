@@ -34,6 +34,8 @@ _OF_JOBS = {
     "initial_only": "Set the option snapshot.mode=initial, and begin the query with trigger(availableNow=True).",
     "when_needed": "Set the option snapshot.mode=initial. If the binlog is lost, begin again with"
     " other checkpoints for the query and for checkpoint.location.",
+    "when_needed_no_data": "Set the option snapshot.mode=no_data. If the binlog is lost, begin again with"
+    " other checkpoints for the query and for checkpoint.location.",
     "always": "Set the option snapshot.mode=initial, and signal execute-snapshot to read rows again.",
 }
 _HINT = "Correct the options of spark.readStream.format('incsnap'), or the file that `config` names."

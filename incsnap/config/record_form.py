@@ -44,6 +44,8 @@ def record_form(settings: Settings) -> str:
         for option in ("closed", "optional", "wrapped", "scrubbed", "frame", "extended"):
             if not shown["formats"][side][option]:
                 del shown["formats"][side][option]
+    if shown["modes"]["debezium"] == "3.6":
+        del shown["modes"]["debezium"]
     salts = [rule.transform.salt for rule in settings.columns.transforms]
     # Sorted, because sets of strings have a different order in each process.
     content: list[object] = [RECORD_FORM, shown, salts, sorted(settings.skipped_operations)]

@@ -23,6 +23,7 @@ _MODES = {
     "bigint_unsigned": "bigint.unsigned.handling.mode",
     "time_adjuster": "enable.time.adjuster",
     "converting": "event.converting.failure.handling.mode",
+    "debezium": "incsnap.debezium.version",
 }
 _STRATEGIES = ("DefaultTopicNamingStrategy", "DefaultUnicodeTopicNamingStrategy")
 _CONVERTERS = {

@@ -59,7 +59,17 @@ class SnapshotSettings(Frozen):
     @property
     def reads_at_start(self) -> bool:
         """Whether a new job begins with a snapshot."""
-        return self.mode not in ("no_data", "recovery")
+        return self.mode not in ("no_data", "when_needed_no_data", "recovery")
+
+    @property
+    def begins_again(self) -> bool:
+        """Whether a job begins again if the server cannot continue from its offset."""
+        return self.mode in ("when_needed", "when_needed_no_data")
+
+    @property
+    def compares_behind_a_gap(self) -> bool:
+        """Whether a job that begins again sends what differs, and not all rows."""
+        return self.mode == "when_needed" and self.gap_recovery == "differences"
 
     def included(self, table: TableId) -> bool:
         """Return True if the first snapshot reads the captured table `table`."""

@@ -20,6 +20,7 @@ from incsnap.envelope.format import OPERATIONS, Changes
 from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_view import TableView
+from incsnap.types.modes import Modes
 
 _DELETE = OPERATIONS.index("d")
 #: Formats of values: the row alone (for a deletion the deleted row), or both images.
@@ -34,8 +35,8 @@ def frame_fields(view: TableView) -> list[pa.Field]:
 class FrameValues:
     """The format of values in a DataFrame. `images`: with `before` and `after`; otherwise the row alone."""
 
-    def __init__(self, view: TableView, *, images: bool) -> None:
-        self._view, self._images = view, images
+    def __init__(self, view: TableView, modes: Modes, *, images: bool) -> None:
+        self._view, self._modes, self._images = view, modes, images
         self._fields = frame_fields(view)
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> StructArray:
@@ -61,7 +62,7 @@ class FrameValues:
 
     def _rows(self, columns: Columns, index: Any) -> StructArray:
         """Return the rows at `index`, null where the index is -1; all rows if `index` is None."""
-        values = [field.frame(columns) for field in self._view.fields]
+        values = [field.frame(columns, self._modes) for field in self._view.fields]
         if index is None:
             return _struct(values, self._fields, rows_of(columns))
         missing = index < 0

@@ -278,7 +278,7 @@ class _Maker:
     def _envelope_format(self, spec: RecordSpec) -> EnvelopeFormat:
         choice, modes = self._envelope.value, self._envelope.value_modes
         if choice in (ROW, IMAGES):
-            return FrameValues(self.view, images=choice == IMAGES)
+            return FrameValues(self.view, modes, images=choice == IMAGES)
         if choice.kind == "avro":
             assert self._registers.value is not None
             return AvroValues(self.view, spec, self._envelope, self._registers.value)

@@ -46,7 +46,7 @@ class ViewField:
     column: Column  #: as in the shape
     table: TableId  #: for messages
     masked: Masked | None = None  #: the column's mask, hash or truncation
-    boolean: bool = False  #: True: a TINYINT that is written as a boolean, true for values above 0
+    boolean: bool = False  #: True: a TINYINT that is written as a boolean
     default: str | None = None  #: the column's DEFAULT as information_schema prints it; None if unknown or not wanted
     #: how the column was defined, for the schema's parameters; None: the schema does not show it
     source: SourceType | None = None
@@ -65,7 +65,9 @@ class ViewField:
             schema = Schema("boolean", optional=schema.optional)
         if self.default is not None:
             default = self.type.default(self.default, modes)
-            schema = replace(schema, default=default > 0 if self.boolean and default is not None else default)
+            if self.boolean and default is not None:
+                default = default > 0 or (default < 0 and modes.debezium != "3.6")
+            schema = replace(schema, default=default)
         # A type's own doc (geometries) stays: Debezium stops with an error on a comment there, and Avro writes a named
         # type only once.
         doc = schema.doc or self.comment or None
@@ -93,7 +95,7 @@ class ViewField:
     def _masked(self, columns: Columns, modes: Modes) -> Array:
         values = self.type.connect(columns[self.index], modes)
         if self.boolean:
-            values = pc.greater(values, 0)
+            values = _flags(values, modes)
         if self.masked is None or not self.masked.touches(self.type.schema(modes)):
             return values
         return self.masked.apply(values)
@@ -113,11 +115,11 @@ class ViewField:
             return False
         return self.masked.touches(self.type.schema(_DEFAULT_MODES))
 
-    def frame(self, columns: Columns) -> Array:
+    def frame(self, columns: Columns, modes: Modes) -> Array:
         """Return the field as a DataFrame's column."""
         values = columns[self.index]
         if self.boolean:
-            return pc.greater(values, 0)
+            return _flags(values, modes)
         values = self.type.frame(values)
         return self.masked.apply(values) if self.masked is not None and self.masked_in_frame else values
 
@@ -130,6 +132,11 @@ class ViewField:
         if self.masked is None or not self.masked.touches(self.type.schema(modes)):
             return self.type.encode(columns[self.index], modes)
         return connect_json(self.connect(columns, modes))
+
+
+def _flags(values: Array, modes: Modes) -> Array:
+    """Return numbers as booleans. Up to release 3.6 Debezium writes a negative number as false."""
+    return pc.greater(values, 0) if modes.debezium == "3.6" else pc.not_equal(values, 0)
 
 
 @dataclass(frozen=True, slots=True)

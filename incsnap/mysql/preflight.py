@@ -161,10 +161,12 @@ def _purged(connection: Connection[Any], offset_gtids: GtidSet | None, settings:
             "Start with snapshot.mode=when_needed, which reads all tables again; or with a new checkpoint.location,"
             " and signal execute-snapshot"
         )
-        begins_again = settings.snapshot.mode == "when_needed"
+        snapshot = settings.snapshot
+        begins_again = snapshot.begins_again
         if begins_again:
-            sends = "sends what differs" if settings.snapshot.gap_recovery == "differences" else "reads all tables"
-            repair = f"No action needed: with snapshot.mode=when_needed the job begins again and {sends}"
+            reads = "reads all tables" if snapshot.reads_at_start else "reads no rows: these changes are not sent"
+            sends = "sends what differs" if snapshot.compares_behind_a_gap else reads
+            repair = f"No action needed: with snapshot.mode={snapshot.mode} the job begins again and {sends}"
         yield Finding("gtid_purged", problem, repair, "warning" if begins_again else "error")
 
 

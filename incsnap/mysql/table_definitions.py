@@ -27,6 +27,8 @@ _JDBC = {
     "DATE": 91, "TIME": 92, "DATETIME": 93, "TIMESTAMP": 2014, "YEAR": 4,
 }  # fmt: skip
 _OTHER = 1111
+#: The number of a TINYINT from Debezium 3.7 on.
+_TINYINT = -6
 _TEXTS = frozenset(("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "SET"))
 #: Time zone of our sessions.
 _OURS = "+00:00"
@@ -93,6 +95,20 @@ def shown(ddl: str, *, comments: bool = False) -> dict[str, Any]:
         "columns": columns,
         "comment": _comment(options) if comments else None,
     }
+
+
+def in_release(table: dict[str, Any], release: str) -> dict[str, Any]:
+    """Return the field `table` of a schema change record as that release of Debezium has it.
+
+    `table` is as in 3.6, where a TINYINT has the number of a SMALLINT.
+    """
+    if release == "3.6":
+        return table
+    columns = [
+        {**column, "jdbcType": _TINYINT} if column["typeName"].split(" ")[0] == "TINYINT" else column
+        for column in table["columns"]
+    ]
+    return {**table, "columns": columns}
 
 
 def _parts(sql_tokens: list[Token]) -> tuple[list[list[Token]], list[Token]]:

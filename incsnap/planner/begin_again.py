@@ -1,10 +1,11 @@
 """The new beginning of a job whose offset the server cannot continue from (`snapshot.mode=when_needed`).
 
-A new job begins in the old job's checkpoint, behind all that the server has executed, and reads all tables. No row goes
-back in time, for three reasons. First, all that the old job has sent is among the executed transactions; `lost_behind`
-waits until they are executed. Second, producers that still send for the old job are fenced before. Third, each SELECT
-of the new job waits for its low watermark, which contains the executed transactions. Rows go back in time only if the
-server itself went back, and does not know the transactions that were sent.
+A new job begins in the old job's checkpoint, behind all that the server has executed, and reads all tables. With
+`when_needed_no_data` it reads none. No row goes back in time, for three reasons. First, all that the old job has sent
+is among the executed transactions; `lost_behind` waits until they are executed. Second, producers that still send for
+the old job are fenced before. Third, each SELECT of the new job waits for its low watermark, which contains the
+executed transactions. Rows go back in time only if the server itself went back, and does not know the transactions that
+were sent.
 
 The new job keeps the positions of the signal channels, the unfinished requests of signals, and the throttle. It does
 not keep a pause: the snapshot that repairs the job would wait for a resume-snapshot that nobody sends.
@@ -44,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 def begin_again_where_lost(settings: Settings, root: str) -> None:
-    """Begin the job again if `snapshot.mode` is `when_needed` and the server cannot continue from the job's offset.
+    """Begin the job again if `snapshot.mode` asks for that and the server cannot continue from the job's offset.
 
     With any `snapshot.mode`, first finish a new beginning that an earlier start was about to make. The checkpoint then
     has the first offset of the new job, and Spark begins there. Call this before Spark starts. `root` is incsnap's part
@@ -54,7 +55,7 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
     location = settings.checkpoint_location.rstrip("/")
     files = Files(root)
     finish_beginning_again(Files(location), files)
-    if settings.snapshot.mode != "when_needed":
+    if not settings.snapshot.begins_again:
         return
     newest = newest_offset(location)
     if newest is None and read_progress(root).batches:
@@ -66,7 +67,7 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
     plan = planned_end(files)
     if plan is not None and plan.job_id == newest.job_id and plan.batch > newest.batch:
         newest = plan
-    compares = settings.snapshot.gap_recovery == "differences"
+    compares = settings.snapshot.compares_behind_a_gap
     with closing(connect(settings.mysql)) as connection:
         lost = str(lost_behind(connection, done.stream.delivered, _sent(done) | _sent(newest)))
         if not lost and compares:
@@ -86,6 +87,14 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
             "incsnap.gap.recovery=differences: the job begins again after the transactions %s. It streams, and compares"
             " all captured tables with their topics beside the stream: rows that differ are sent again, and deletions"
             " are sent. Signals inserted meanwhile into the signal table are lost.",
+            job.stream.delivered,
+        )
+        return
+    if not settings.snapshot.reads_at_start:
+        log.warning(
+            "snapshot.mode=when_needed_no_data: the job begins again after the transactions %s and reads no rows."
+            " Changes made meanwhile are missing in the topics: incsnap verify finds them. Signals inserted meanwhile"
+            " into the signal table are lost.",
             job.stream.delivered,
         )
         return

@@ -45,6 +45,7 @@ _ADDED = (
     ("ExtractNewRecordState", "route"),
     ("Event", "expands"),
     ("Event", "keeps_nulls"),
+    ("Modes", "debezium"),
     _AS_LIST,
 )
 #: Today's names of classes whose names were others in these releases.

@@ -26,7 +26,7 @@ from incsnap.envelope.sources import SourceConstants
 from incsnap.events import Origin, SchemaChange
 from incsnap.mysql.catalog import lower_case_table_names, shape_of, tables
 from incsnap.mysql.column_defaults import shape_with_defaults
-from incsnap.mysql.table_definitions import Definition
+from incsnap.mysql.table_definitions import Definition, in_release
 from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, redefined
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.formats import format_of, struct_formats
@@ -190,7 +190,7 @@ def _schema_change(
     changes = []
     if statement.table is not None:
         if statement.type == "DROP" or definition is not None:
-            shown = definition.shown if definition is not None else None
+            shown = None if definition is None else in_release(definition.shown, settings.modes.debezium)
             changes.append(control_records.table_change(statement.type, statement.table, shown))
         else:
             log.warning(

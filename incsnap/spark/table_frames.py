@@ -82,7 +82,7 @@ class TableFrame(DataSourceReader):
         now_us = time.time_ns() // 1000
         for columns in stream_rows(connection, shape, range_tail(shape, part), view.needed):
             if n := rows_of(columns):
-                arrays = [*_marks(now_us, n), *(field.frame(columns) for field in view.fields)]
+                arrays = [*_marks(now_us, n), *(field.frame(columns, self._settings.modes) for field in view.fields)]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 

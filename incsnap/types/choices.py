@@ -31,19 +31,27 @@ def _choice(column: Column) -> TypeDefinition:
     if column.charset not in CHARSETS and column.charset != "binary":
         raise unknown_charset(column)
     chosen, name = (_literal, "Enum") if column.type == "enum" else (_literals, "EnumSet")
-    # Debezium 3.6.1 escapes the comma inside a literal, but not the backslash. information_schema and SHOW CREATE TABLE
-    # show "?" for a character beyond U+FFFF, table maps show the character; both must give the same schema.
-    allowed = ",".join(_BEYOND.sub("?", value).replace(",", "\\,") for value in column.values)
-    schema = Schema("string", column.nullable, "io.debezium.data." + name, 1, (("allowed", allowed),))
+    # Debezium 3.6.1 escapes the comma inside a literal, but not the backslash; 3.7 escapes both. information_schema and
+    # SHOW CREATE TABLE show "?" for a character beyond U+FFFF, table maps show the character; both must give the same
+    # schema.
+    literals = [_BEYOND.sub("?", value) for value in column.values]
+    schemas = {
+        release: Schema("string", column.nullable, "io.debezium.data." + name, 1, (("allowed", _joined(escaped)),))
+        for release, escaped in (("3.6", literals), ("3.7", [each.replace("\\", "\\\\") for each in literals]))
+    }
     return TypeDefinition(
         arrow=pa.string(),
         # The table map tells how many bytes the number has.
         field=Field,
         decode=chosen(column),
         from_text=_from_text,
-        schema=lambda _modes: schema,
+        schema=lambda modes: schemas[modes.debezium],
         json_texts=lambda values, _modes: strings(values),
     )
+
+
+def _joined(literals: Iterable[str]) -> str:
+    return ",".join(each.replace(",", "\\,") for each in literals)
 
 
 def _literal(column: Column) -> Decode:

@@ -16,6 +16,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "time_adjuster": ("true", "false"),
     "converting": ("warn", "skip", "fail"),
     "json_decimals": ("base64", "numeric"),
+    "debezium": ("3.6", "3.7"),
 }
 
 
@@ -33,6 +34,9 @@ class Modes:
     converting: str = "warn"
     #: decimal.format of the JSON converter. Each converter (keys, values) has its own, so this is set for each format.
     json_decimals: str = "base64"
+    #: incsnap.debezium.version: the release whose types the records have. In 3.7 a signed TINYINT is an int8, the
+    #: schemas of ENUM and SET escape backslashes, and a negative TINYINT(1) is true.
+    debezium: str = "3.6"
 
     def __post_init__(self) -> None:
         for field in fields(self):

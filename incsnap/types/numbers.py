@@ -5,8 +5,8 @@ prints a FLOAT with 6 significant digits and a DOUBLE(M,D) with D decimals; eith
 without a display format, which is printed with as many digits as read back the same number. (`+ 0e0` would turn -0 into
 0.)
 
-A table map does not distinguish BOOLEAN from TINYINT, or FLOAT(M,D) from FLOAT. So the schema of a BOOLEAN is int16,
-and that of a FLOAT(M,D) is float32.
+A table map does not distinguish BOOLEAN from TINYINT, or FLOAT(M,D) from FLOAT. So the schema of a BOOLEAN is int16
+(int8 as in Debezium 3.7), and that of a FLOAT(M,D) is float32.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ def _integer(column: Column) -> TypeDefinition:
     if column.unsigned and width == 8:
         return _unsigned_bigint(column)
     schema = Schema(f"int{bits[column.unsigned]}", column.nullable)
+    is_narrow = column.type == "tinyint" and not column.unsigned
+    schema_of_3_7 = Schema("int8", column.nullable) if is_narrow else schema
     # The greatest MEDIUMINT UNSIGNED has 24 bits: three bytes and a sign are an int32 like three bytes alone.
     of_frame = _OF_FRAMES[width + (column.unsigned and width != 3)]
 
@@ -67,7 +69,7 @@ def _integer(column: Column) -> TypeDefinition:
         field=fixed_width(width),
         decode=decode,
         from_text=_signed_text,
-        schema=lambda _modes: schema,
+        schema=lambda modes: schema if modes.debezium == "3.6" else schema_of_3_7,
         frame=lambda values: values.cast(of_frame),
         frame_type=of_frame,
     )

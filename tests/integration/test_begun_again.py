@@ -179,6 +179,27 @@ def test_a_job_that_had_sent_what_the_server_does_not_know_begins_again(
     assert "the server does not know" in caplog.text
 
 
+def test_a_job_without_rows_begins_again_behind_the_gap_and_sends_only_what_follows(shop: Shop) -> None:
+    job = shop.start("when_needed_no_data")
+    shop.run("UPDATE shop.a SET v = 2")
+    job.batches_until(lambda: ("u", 1, 2) in shop.sent(job), "an update")
+    before = shop.stop(job)
+    shop.run("UPDATE shop.a SET v = 3")
+    shop.purge()
+
+    found = findings(shop.settings("when_needed_no_data"), before.stream.delivered)
+    (finding,) = [each for each in found if each.name == "gtid_purged"]
+    again = shop.start("when_needed_no_data")
+    shop.run("UPDATE shop.a SET v = 4")
+    again.batches_until(lambda: ("u", 1, 4) in shop.sent(again), "an update")
+
+    assert "reads no rows" in finding.repair
+    assert finding.severity == "warning"
+    assert again.offset.job_id != before.job_id
+    assert shop.sent(again) == [("u", 1, 4)]
+    assert shop.notified(again, "STARTED") == []
+
+
 @pytest.mark.parametrize("mode", ["initial", "no_data", "always"])
 def test_no_other_mode_begins_again(shop: Shop, mode: str) -> None:
     job = shop.start()

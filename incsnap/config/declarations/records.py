@@ -21,6 +21,8 @@ RECORDS = (
     Setting("binary.handling.mode", one_of(*CHOICES["binary_handling"]), "bytes", "How bytes are written."),
     Setting("enable.time.adjuster", one_of(*CHOICES["time_adjuster"]), "true",
             "The years 1 to 69 of DATE and DATETIME become 2001 to 2069, 70 to 99 become 1970 to 1999."),
+    Setting("incsnap.debezium.version", one_of(*CHOICES["debezium"]), "3.6",
+            "Release of Debezium whose types the records have.", see="the-release-of-debezium"),
     Setting("key.converter", _CONVERTER, "", "Format of keys.", _JSON, unset="JSON without schemas", see="converters"),
     Setting("key.converter.*", TEXT, "", "Settings of this converter.", "key.converter.schemas.enable=false",
             see="converters"),

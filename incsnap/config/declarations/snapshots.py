@@ -21,7 +21,7 @@ from incsnap.snapshot.throttle import setting_of
 from signals.parse import THROTTLE_LIMITS
 
 #: The values of `snapshot.mode` that a job knows. Others are replaced by one of them.
-SNAPSHOT_MODES = ("initial", "initial_only", "when_needed", "always", "no_data", "recovery")
+SNAPSHOT_MODES = ("initial", "initial_only", "when_needed", "when_needed_no_data", "always", "no_data", "recovery")
 _PARTS = "snapshot.mode.configuration.based"
 _OVERRIDES = "snapshot.select.statement.overrides"
 

@@ -74,7 +74,11 @@ def test_all_problems_are_listed_at_once_each_with_name_value_and_what_is_allowe
             "configuration_based",
             "no mode of incsnap with these settings. neither snapshot.mode.",
         ),
-        ("snapshot.mode", "sometimes", "one of: initial, initial_only, when_needed, always, no_data, recovery"),
+        (
+            "snapshot.mode",
+            "sometimes",
+            "one of: initial, initial_only, when_needed, when_needed_no_data, always, no_data, recovery",
+        ),
         ("snapshot.include.collection.list", "db.(t", "not a regular expression"),
         ("snapshot.select.statement.overrides", "orders", "a list of tables as database.table"),
         ("incsnap.start.gtid.set", "binlog.000001", "a GTID set"),

@@ -212,6 +212,12 @@ def test_a_gap_is_closed_by_a_snapshot_unless_the_settings_say_otherwise() -> No
     )
 
 
+def test_a_job_without_rows_begins_again_and_compares_nothing() -> None:
+    snapshot = settings(incsnap__gap__recovery="differences", snapshot__mode="when_needed_no_data").snapshot
+
+    assert (snapshot.begins_again, snapshot.reads_at_start, snapshot.compares_behind_a_gap) == (True, False, False)
+
+
 def test_the_repair_of_gaps_needs_a_mode_that_begins_again() -> None:
     given = {**_BASE, "incsnap.gap.recovery": "differences"}
 

@@ -19,7 +19,12 @@ OPTIONS = {"database.hostname": "nowhere", "database.user": "u", "topic.prefix":
 
 @pytest.mark.parametrize(
     ("mode", "instead"),
-    [("initial_only", "availableNow"), ("when_needed", "begin again"), ("always", "execute-snapshot")],
+    [
+        ("initial_only", "availableNow"),
+        ("when_needed", "begin again"),
+        ("when_needed_no_data", "begin again"),
+        ("always", "execute-snapshot"),
+    ],
 )
 def test_settings_of_a_jobs_start_are_refused_for_a_stream(mode: str, instead: str) -> None:
     frame = ChangesFrame({**OPTIONS, "snapshot.mode": mode})
