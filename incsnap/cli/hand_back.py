@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -19,7 +20,8 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     """Let a Debezium connector continue where the stopped job has ended.
 
     FILE is the connector's file, with `name`. Without an option the offset is printed for `PATCH
-    /connectors/NAME/offsets`, and the checkpoint stays usable. With an option the checkpoint does not run again.
+    /connectors/NAME/offsets`, and the checkpoint stays usable. With an option the checkpoint does not run again, and
+    the tables are written into the connector's schema history.
 
     Exit code 2 (ConfigError): the job runs, or the connector cannot continue at its place.
     """
@@ -34,6 +36,7 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     from incsnap.kafka.client_settings import ClientSettings
     from incsnap.takeover import offset_targets
     from incsnap.takeover.hand_back import hand_back as offset_of_job
+    from incsnap.takeover.schema_history import history_topic
 
     chosen = [option for option in (to_rest, to_topic, to_file) if option]
     if len(chosen) > 1:
@@ -50,7 +53,8 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     root = own_part(settings.checkpoint_location)
     with checkpoint_lock(settings.checkpoint_location, root):
         refuse_handed_back(Files(root), also_begun=False)
-        what = offset_of_job(settings)
+        history = history_topic(own, settings, os.environ) if chosen else None
+        what = offset_of_job(settings, history)
         for line in what.lines:
             click.echo(line, err=not chosen)
         if not chosen:
@@ -58,6 +62,8 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
             return
         # The mark comes first: once the offset is there, the job must not run again.
         mark_handed_back(Files(root), connector, done=False)
+        if history is not None:
+            history.append(what.history)
         if to_rest:
             offset_targets.to_rest(to_rest, connector, what)
         elif to_topic:

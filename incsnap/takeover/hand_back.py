@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from pymysql.connections import Connection
 
-from incsnap.binlog.protocol.dump_connection import ConnectionLost
-from incsnap.binlog.statement_search import statements_behind
 from incsnap.checkpoint.files import Files
-from incsnap.checkpoint.first_offset import kept_first_offset
 from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.checkpoint.status import newest_offset
-from incsnap.checkpoint.taken_over import taken_over
 from incsnap.config.settings import Settings
-from incsnap.errors import ConfigError, ServerUnreachable, shorten
-from incsnap.events import SchemaChange, StreamPosition
-from incsnap.gtid import GtidSet
+from incsnap.errors import ConfigError, shorten
 from incsnap.mysql import catalog, watermarks
-from incsnap.mysql.session import connect, dial
+from incsnap.mysql.session import connect
 from incsnap.mysql.xa import prepared_xids
-from incsnap.planner.schema_changes import capture_options
 from incsnap.snapshot.context import Scan, id_of
 from incsnap.snapshot.offset import Offset
+from incsnap.takeover.altered_tables import RUN_AGAIN, described, what_it_needs
 from incsnap.takeover.java_writing import write_key
+from incsnap.takeover.schema_history import HistoryTopic, records, statements
 
-_RUN_AGAIN = "Start the job (incsnap run), stop it with Ctrl-C or SIGTERM when it has caught up, and try again."
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = ("char", "varchar")
 
@@ -44,6 +36,7 @@ class HandBack:
     prefix: str  #: `topic.prefix` of both
     offset: dict[str, Any]  #: as Kafka Connect keeps it
     lines: tuple[str, ...]  #: what a person must know, in sentences
+    history: tuple[bytes, ...] = ()  #: records for the connector's schema history, in their order
 
     @property
     def partition(self) -> dict[str, str]:
@@ -56,11 +49,12 @@ class HandBack:
         return {"offsets": [{"partition": self.partition, "offset": self.offset}]}
 
 
-def hand_back(settings: Settings) -> HandBack:
+def hand_back(settings: Settings, history: HistoryTopic | None = None) -> HandBack:
     """Return the offset with which a connector continues where the job has stopped.
 
-    The caller holds the checkpoint's lock. Raise ConfigError if the job must run once more, or if the tables have
-    changed behind its place. Raise ServerUnreachable if MySQL does not answer.
+    `history`: the topic of the connector's schema history, for which records are made; None: the sentences say what the
+    schema history needs. The caller holds the checkpoint's lock. Raise ConfigError if the job must run once more, or if
+    the tables have changed behind its place. Raise ServerUnreachable if MySQL or Kafka does not answer.
     """
     files = Files(own_part(settings.checkpoint_location))
     end = _end(settings, files)
@@ -74,10 +68,19 @@ def hand_back(settings: Settings) -> HandBack:
             )
         file, pos = (stream.file, stream.pos) if stream.file else watermarks.high_watermark(connection)
         lines = [f"The job has sent the transactions {stream.delivered} ({file}:{pos})."]
-        lines += _of_history(settings, connection, files, stream)
+        place = {"ts_sec": int(time.time()), "file": file, "pos": pos, "gtids": str(stream.delivered)}
+        written: list[bytes] = []
+        if history is None:
+            lines += what_it_needs(settings, connection, files, stream)
+        else:
+            known = history.databases(settings.topic_prefix)
+            databases, tables = described(settings, connection, stream.delivered, known)
+            made = statements(databases, tables)
+            written = records(settings.topic_prefix, place, made, time.time_ns() // 1_000_000)
+            lines.append(f"The schema history {history.name} gets the present definitions of {len(tables)} tables.")
         running, sentences = _of_snapshot(connection, end)
-    offset = {"ts_sec": int(time.time()), "file": file, "pos": pos, "gtids": str(stream.delivered), **running}
-    return HandBack(settings.topic_prefix, offset, (*lines, *sentences))
+    offset = {**place, **running}
+    return HandBack(settings.topic_prefix, offset, (*lines, *sentences), tuple(written))
 
 
 def _end(settings: Settings, files: Files) -> Offset:
@@ -91,11 +94,11 @@ def _end(settings: Settings, files: Files) -> Offset:
         )
     planned = planned_end(files)
     if planned is not None and planned.job_id == end.job_id and planned.batch > end.batch:
-        raise ConfigError(f"batch {planned.batch} of the job is planned, and perhaps sent in part", _RUN_AGAIN)
+        raise ConfigError(f"batch {planned.batch} of the job is planned, and perhaps sent in part", RUN_AGAIN)
     if end.stream.open_gtid:
-        raise ConfigError(f"the job has sent a part of the transaction {end.stream.open_gtid}", _RUN_AGAIN)
+        raise ConfigError(f"the job has sent a part of the transaction {end.stream.open_gtid}", RUN_AGAIN)
     if end.seam:
-        raise ConfigError("the job has not passed what the connector had sent before the take-over", _RUN_AGAIN)
+        raise ConfigError("the job has not passed what the connector had sent before the take-over", RUN_AGAIN)
     if end.prepared or end.sought:
         names = ", ".join((*(each.xid for each in end.prepared), *end.sought))
         raise ConfigError(
@@ -103,48 +106,6 @@ def _end(settings: Settings, files: Files) -> Offset:
             "XA COMMIT or XA ROLLBACK them while the job runs, stop the job, and try again.",
         )
     return end
-
-
-def _of_history(settings: Settings, connection: Connection[Any], files: Files, stream: StreamPosition) -> list[str]:
-    """Return what the connector's schema history needs, in sentences.
-
-    Debezium describes the tables by its schema history up to the offset. Statements that ran while the job did are not
-    in it. Raise ConfigError if a table was altered behind the job's place: no history would be right then.
-    """
-    anew = (
-        "In the connector's file give schema.history.internal.kafka.topic a new name and set snapshot.mode=recovery"
-        " for its first start. It then describes the tables as they are now."
-    )
-    first, taken = kept_first_offset(files), taken_over(files)
-    begin = GtidSet.parse(taken.delivered) if taken is not None else first.stream.delivered if first else GtidSet()
-    try:
-        changes = _statements(settings, connection, begin)
-    except (ServerUnreachable, ConnectionLost) as error:
-        return [f"Whether tables were altered since the job began is not known: {shorten(error)}", anew]
-    behind = [each for each in changes if each.origin and not GtidSet.parse(each.origin.gtid) <= stream.delivered]
-    if behind:
-        raise ConfigError(
-            f"a table was altered behind the place where the job has stopped: {shorten(behind[0].sql)}", _RUN_AGAIN
-        )
-    if changes:
-        ran = f"{len(changes)} statements about tables ran while the job did, such as: {shorten(changes[0].sql)}."
-        return [ran, f"The connector's schema history does not have them. {anew}"]
-    if taken is None:
-        return [f"The job did not take over from a connector, so there may be no schema history. {anew}"]
-    return ["No table was altered since the take-over: the connector's schema history is right."]
-
-
-def _statements(settings: Settings, connection: Connection[Any], begin: GtidSet) -> Sequence[SchemaChange]:
-    """Return the statements about captured tables since `begin`. Raise ServerUnreachable if they cannot be read."""
-    gone = watermarks.purged(connection) - begin
-    if gone:
-        raise ServerUnreachable(f"the binlog no longer holds {shorten(gone)}")
-    at = StreamPosition(begin, "", 0, server_uuid=watermarks.server_uuid(connection))
-    options = capture_options(settings, tuple(sorted(catalog.charsets(connection).items())), follows=False)
-    until = watermarks.high_watermark(connection)
-    changes = statements_behind(partial(dial, settings.mysql), settings.mysql.server_id, options, at, until)
-    captured = [each for each in changes if not each.truncates and options.is_captured(each)]
-    return [each for each in captured if each.origin is None or not GtidSet.parse(each.origin.gtid) <= begin]
 
 
 def _of_snapshot(connection: Connection[Any], end: Offset) -> tuple[dict[str, Any], list[str]]:

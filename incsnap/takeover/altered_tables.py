@@ -1,0 +1,110 @@
+"""The tables of a job that goes back to a connector: what the connector's schema history needs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.binlog.capture_options import CaptureOptions
+from incsnap.binlog.protocol.dump_connection import ConnectionLost
+from incsnap.binlog.statement_search import statements_behind
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.first_offset import kept_first_offset
+from incsnap.checkpoint.taken_over import taken_over
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError, ServerUnreachable, shorten
+from incsnap.events import SchemaChange, StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.mysql import catalog, watermarks
+from incsnap.mysql.session import dial
+from incsnap.mysql.table_definitions import definitions_of
+from incsnap.planner.definitions import defines, redefined
+from incsnap.planner.schema_changes import capture_options
+from incsnap.tables import TableId
+
+RUN_AGAIN = "Start the job (incsnap run), stop it with Ctrl-C or SIGTERM when it has caught up, and try again."
+_ALTERED_BEHIND = "a table was altered behind the place where the job has stopped"
+
+
+def described(
+    settings: Settings, connection: Connection[Any], delivered: GtidSet, known: Iterable[str]
+) -> tuple[dict[str, str | None], dict[TableId, str]]:
+    """Return what the schema history is to have where the job has stopped.
+
+    The first result has the character set of each database; None if the database does not exist any more. The second
+    has the text of SHOW CREATE TABLE of each table. `known` are the databases that the history names. Raise ConfigError
+    if a captured table was altered behind `delivered`, or if its definition cannot be read.
+    """
+    reported = settings.tables if settings.only_captured_ddl else settings.tables.of_whole_databases()
+    tables = catalog.tables(connection, reported)
+    definitions = definitions_of(connection, dict.fromkeys(tables, ""))
+    if unseen := [table for table in tables if table not in definitions and settings.tables.included(table)]:
+        raise ConfigError(
+            f"MySQL does not show the definition of {shorten(', '.join(map(str, unseen)))}",
+            "Grant the user SELECT on them, so that SHOW CREATE TABLE works.",
+        )
+    # The statements are asked for behind the definitions: what is altered in between is behind the job's place too.
+    options = _options(settings.model_copy(update={"include_schema_changes": True}), connection)
+    altered = [each for each in _statements(settings, connection, delivered, options) if defines(each)]
+    if captured := [each for each in altered if options.is_captured(each)]:
+        raise ConfigError(f"{_ALTERED_BEHIND}: {shorten(captured[0].sql)}", RUN_AGAIN)
+    # The connector reads statements about other tables itself. It ignores the ALTER of a table that it does not know.
+    kept = {table: each.ddl for table, each in definitions.items() if not redefined(table, altered)}
+    charsets = catalog.database_charsets(connection)
+    named = {*known, *(table.database for table in tables)}
+    return {each: charsets.get(each) for each in named if settings.tables.has_database(each)}, kept
+
+
+def what_it_needs(settings: Settings, connection: Connection[Any], files: Files, stream: StreamPosition) -> list[str]:
+    """Return what the connector's schema history needs, in sentences.
+
+    Debezium describes the tables by its schema history up to the offset. Statements that ran while the job did are not
+    in it. Raise ConfigError if a table was altered behind the job's place: no history would be right then.
+    """
+    anew = (
+        "In the connector's file give schema.history.internal.kafka.topic a new name and set snapshot.mode=recovery"
+        " for its first start. It then describes the tables as they are now."
+    )
+    first, taken = kept_first_offset(files), taken_over(files)
+    begin = GtidSet.parse(taken.delivered) if taken is not None else first.stream.delivered if first else GtidSet()
+    try:
+        options = _options(settings, connection)
+        changes = [each for each in _statements(settings, connection, begin, options) if options.is_captured(each)]
+    except (ServerUnreachable, ConnectionLost) as error:
+        return [f"Whether tables were altered since the job began is not known: {shorten(error)}", anew]
+    behind = [each for each in changes if each.origin and not GtidSet.parse(each.origin.gtid) <= stream.delivered]
+    if behind:
+        raise ConfigError(f"{_ALTERED_BEHIND}: {shorten(behind[0].sql)}", RUN_AGAIN)
+    if changes:
+        ran = f"{len(changes)} statements about tables ran while the job did, such as: {shorten(changes[0].sql)}."
+        return [ran, f"The connector's schema history does not have them. {anew}"]
+    if taken is None:
+        return [f"The job did not take over from a connector, so there may be no schema history. {anew}"]
+    return ["No table was altered since the take-over: the connector's schema history is right."]
+
+
+def _options(settings: Settings, connection: Connection[Any]) -> CaptureOptions:
+    return capture_options(settings, tuple(sorted(catalog.charsets(connection).items())), follows=False)
+
+
+def _statements(
+    settings: Settings, connection: Connection[Any], begin: GtidSet, options: CaptureOptions
+) -> list[SchemaChange]:
+    """Return the statements since `begin` that `options` ask for, except truncations.
+
+    Raise ServerUnreachable if they cannot be read.
+    """
+    gone = watermarks.purged(connection) - begin
+    if gone:
+        raise ServerUnreachable(f"the binlog no longer holds {shorten(gone)}")
+    at = StreamPosition(begin, "", 0, server_uuid=watermarks.server_uuid(connection))
+    until = watermarks.high_watermark(connection)
+    changes = statements_behind(partial(dial, settings.mysql), settings.mysql.server_id, options, at, until)
+    return [
+        each
+        for each in changes
+        if not each.truncates and (each.origin is None or not GtidSet.parse(each.origin.gtid) <= begin)
+    ]
