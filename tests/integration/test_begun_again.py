@@ -187,8 +187,8 @@ def test_a_job_without_rows_begins_again_behind_the_gap_and_sends_only_what_foll
     shop.run("UPDATE shop.a SET v = 3")
     shop.purge()
 
-    found = findings(shop.settings("when_needed_no_data"), before.stream.delivered)
-    (finding,) = [each for each in found if each.name == "gtid_purged"]
+    problems = findings(shop.settings("when_needed_no_data"), before.stream.delivered)
+    (finding,) = [each for each in problems if each.name == "gtid_purged"]
     again = shop.start("when_needed_no_data")
     shop.run("UPDATE shop.a SET v = 4")
     again.batches_until(lambda: ("u", 1, 4) in shop.sent(again), "an update")
