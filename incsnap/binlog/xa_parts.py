@@ -83,3 +83,4 @@ class XaMark(NamedTuple):
 
     transaction: XaTransaction  #: the transaction that is prepared or ends
     prepared: bool  #: True for XA PREPARE, False for XA COMMIT and XA ROLLBACK
+    rolled_back: bool = False  #: True for XA ROLLBACK

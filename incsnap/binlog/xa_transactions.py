@@ -55,7 +55,7 @@ class XaTransactions:
             self._prepared.finish(transaction)
             yield self._end(transaction, prepared=False)
         elif verb == "ROLLBACK":
-            yield self._end(self._prepared.roll_back(xid), prepared=False)
+            yield self._end(self._prepared.roll_back(xid), prepared=False, rolled_back=True)
 
     def add(self, events: Events) -> None:
         """Hold a run of events before XA PREPARE. Raise BinlogError if another transaction begins within the run."""
@@ -99,9 +99,11 @@ class XaTransactions:
                 for segment in self._state.add_run(run):
                     yield replace(segment, file=transaction.file, visible_at=here)
 
-    def _end(self, transaction: XaTransaction, *, prepared: bool) -> Segment:
+    def _end(self, transaction: XaTransaction, *, prepared: bool, rolled_back: bool = False) -> Segment:
         """Return the segment that ends the open transaction and marks `transaction` as prepared or ended."""
-        return replace(self._state.fragment_without_events(ends=True), marks=(XaMark(transaction, prepared),))
+        return replace(
+            self._state.fragment_without_events(ends=True), marks=(XaMark(transaction, prepared, rolled_back),)
+        )
 
 
 def _blocks(events: XaEvents) -> Iterator[tuple[Block, Longs]]:

@@ -17,6 +17,7 @@ from incsnap.checkpoint.handed_back import refuse_handed_back
 from incsnap.checkpoint.location import is_local, own_part
 from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.checkpoint.status import newest_offset
+from incsnap.checkpoint.taken_over import taken_over
 from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
 
@@ -33,6 +34,7 @@ class OwnCheckpoint:
     job: str = ""  #: job id; "" in a new checkpoint
     batch: int = 0  #: number of the newest planned batch
     buckets: int = 0  #: how many buckets the job has; 0 in a new checkpoint
+    continues_connector: bool = False  #: whether a new job begins at the place of a connector (`incsnap takeover`)
 
 
 def own_checkpoint(settings: Settings) -> OwnCheckpoint:
@@ -57,6 +59,7 @@ def own_checkpoint(settings: Settings) -> OwnCheckpoint:
         newest.job_id if newest is not None else "",
         newest.batch if newest is not None else 0,
         newest.layout.buckets if newest is not None else 0,
+        taken_over(files) is not None,
     )
 
 

@@ -52,6 +52,19 @@ def kept_offsets(client: ClientSettings, topic: str) -> dict[tuple[str, str], Ke
     The result is empty if the topic does not exist. Raise ServerUnreachable if Kafka does not answer.
     """
     newest: dict[tuple[str, str], KeptOffset] = {}
+    for key, value in newest_values(client, topic).items():
+        offset = kept_offset(key, value)
+        if offset is not None:
+            newest[offset.connector, offset.server] = offset
+    return newest
+
+
+def newest_values(client: ClientSettings, topic: str) -> dict[bytes, bytes | None]:
+    """Return the newest value of each key in a topic of Connect's: of offsets, of states.
+
+    The result is empty if the topic does not exist. Raise ServerUnreachable if Kafka does not answer.
+    """
+    newest: dict[bytes, bytes | None] = {}
     settings = {**client.for_consumer("incsnap-connect-offsets"), "enable.partition.eof": "true"}
     with closing(Consumer(settings)) as consumer:
         try:
@@ -70,9 +83,7 @@ def kept_offsets(client: ClientSettings, topic: str) -> dict[tuple[str, str], Ke
                 deadline = time.monotonic() + _SECONDS
                 error = message.error()
                 if error is None:
-                    offset = kept_offset(message.key(), message.value())
-                    if offset is not None:
-                        newest[offset.connector, offset.server] = offset
+                    newest[message.key() or b""] = message.value()
                 elif error.code() == KafkaError._PARTITION_EOF:
                     left.discard(message.partition())
     return newest

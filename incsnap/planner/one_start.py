@@ -57,7 +57,7 @@ def judge(owner: Announcement | None, own: OwnCheckpoint, prefix: PrefixState, *
         refusal = _delivered_since(owner, own, prefix)
         hint = f"If this job is to run in its place, {_WAY_OUT}. Else give it another topic.prefix."
     else:
-        return _of_new_checkpoint(owner, prefix, replace_job=replace_job)
+        return _of_new_checkpoint(owner, own, prefix, replace_job=replace_job)
     if not refusal:
         return Verdict()
     if not replace_job:
@@ -92,7 +92,7 @@ def _of_own_job(owner: Announcement, own: OwnCheckpoint, prefix: PrefixState, *,
     return Verdict(takes_over=True)
 
 
-def _of_new_checkpoint(owner: Announcement, prefix: PrefixState, *, replace_job: bool) -> Verdict:
+def _of_new_checkpoint(owner: Announcement, own: OwnCheckpoint, prefix: PrefixState, *, replace_job: bool) -> Verdict:
     """Return the verdict if the checkpoint is new and the owner is dead."""
     senders = (each for each in owner.jobs if each.place is not None or prefix.delivered(each) is not None)
     sender = next(senders, None)
@@ -100,6 +100,8 @@ def _of_new_checkpoint(owner: Announcement, prefix: PrefixState, *, replace_job:
         return Verdict()
     if replace_job:
         return Verdict(takes_over=True, replaces=True)
+    if own.continues_connector:
+        return Verdict()
     return Verdict(
         warning=f"An earlier job has written to the topics of this topic.prefix: {sender}, which does not run any"
         " more. This job has a new checkpoint.location and begins anew: it does not continue that job. Rows that were"
@@ -123,6 +125,8 @@ def _without_announcements(own: OwnCheckpoint, prefix: PrefixState, *, replace_j
             "Start its own checkpoint with this release once, then replace it; or start without --replace-job, which"
             " begins anew with a snapshot (snapshot.mode).",
         )
+    if own.continues_connector:
+        return Verdict()
     return Verdict(
         warning="A job of an older release of incsnap has written to the topics of this topic.prefix. Stop it if it"
         " still runs. This job has a new checkpoint.location and begins anew, with the snapshot of snapshot.mode."

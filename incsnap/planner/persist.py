@@ -30,6 +30,7 @@ from incsnap.planner.definition_files import DefinitionFiles
 from incsnap.planner.new_tables import FilterFiles
 from incsnap.planner.observe import Observed
 from incsnap.planner.prepared_xa import PreparedXas
+from incsnap.planner.rolled_back_xa import warn_of_sent_rows
 from incsnap.planner.topic_layout import Layouts
 from incsnap.snapshot.engine import Plan
 from incsnap.snapshot.offset import Offset
@@ -109,6 +110,7 @@ class PlannedBatches:
             definitions="" if observed.knowledge is None else self.definitions.keep(observed.knowledge.definitions),
         )
         end = self._xa.after(start, end, advance, tail)
+        warn_of_sent_rows(advance.marks, self.seam(start))
         end = replace(end, seam=self._seam_after(end))
         self._spark_log.force()
         remember(self._files, self._offsets, end, self._planned_with)

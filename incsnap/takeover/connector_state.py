@@ -1,23 +1,30 @@
-"""Whether a connector still runs: by Connect's REST interface, and by records that arrive."""
+"""Whether a connector still runs: by Connect's REST interface, by its workers' group, and by records that arrive."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from confluent_kafka import KafkaException
 
 from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.connect_offsets import newest_values
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.verify.topic_side import topic_ends
 
 #: Seconds for which topics are watched.
 WATCH_SECONDS = 3.0
 _REQUEST_SECONDS = 10.0
+_REST_PORT = 8083
+#: States in which a connector or a task sends nothing.
+_ENDED = {"STOPPED", "FAILED", "UNASSIGNED", "DESTROYED"}
 
 
 def running_by_rest(url: str, connector: str) -> str:
@@ -38,8 +45,45 @@ def running_by_rest(url: str, connector: str) -> str:
         raise ServerUnreachable(f"Kafka Connect at {url} does not answer: {error}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{url} does not answer like Kafka Connect: {error}", "Correct --rest.") from None
-    alive = [state for state in states if state not in ("STOPPED", "FAILED", "UNASSIGNED")]
+    alive = set(states) - _ENDED
     return f"Kafka Connect at {url} says {', '.join(states)}" if alive else ""
+
+
+def rest_of(worker: Mapping[str, str]) -> str:
+    """Return the address of Connect's REST interface that the worker's file names; "" if it names none."""
+    host, port = worker.get("rest.advertised.host.name", ""), worker.get("rest.advertised.port", "")
+    listener = urllib.parse.urlsplit(worker.get("listeners", "").partition(",")[0].strip().lower())
+    scheme = worker.get("rest.advertised.listener", "").lower() or listener.scheme or "http"
+    if scheme not in ("http", "https") or not (host or listener.netloc):
+        return ""
+    named = "" if listener.hostname in (None, "0.0.0.0", "::") else str(listener.hostname)
+    return f"{scheme}://{host or named or 'localhost'}:{port or listener.port or _REST_PORT}"
+
+
+def running_by_group(client: ClientSettings, worker: Mapping[str, str], connector: str) -> str:
+    """Return in words that distributed workers run the connector; "" if none does or the worker's file names no group.
+
+    The group of the workers tells whether one lives. The topic of states tells whether it runs the connector. Raise
+    ServerUnreachable if Kafka does not answer.
+    """
+    group, topic = worker.get("group.id", ""), worker.get("status.storage.topic", "")
+    if not (group and topic and connector):
+        return ""
+    try:
+        described = admin_client(client).describe_consumer_groups([group], request_timeout=_REQUEST_SECONDS)
+        members = len(described[group].result().members)
+    except KafkaException as error:
+        raise ServerUnreachable(
+            f"Kafka does not describe the group {group} of workers: {error.args[0].str()}"
+        ) from None
+    states = set()
+    for key, value in newest_values(client, topic).items() if members else ():
+        if key == f"status-connector-{connector}".encode() or key.startswith(f"status-task-{connector}-".encode()):
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                states.add(str(json.loads(value or b"null")["state"]))
+    if not states - _ENDED:
+        return ""
+    return f"{members} workers of the group {group} live, and {topic} says {', '.join(sorted(states))}"
 
 
 def arriving_records(client: ClientSettings, topics: Iterable[str], seconds: float = WATCH_SECONDS) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
+from functools import partial
 from typing import Any
 
 from pymysql.connections import Connection
@@ -17,23 +18,26 @@ from incsnap.checkpoint.first_offset import kept_first_offset
 from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.taken_over import TakenOver, write_taken_over
 from incsnap.config.settings import Settings
-from incsnap.config.topics import schema_topic, transaction_topic
+from incsnap.config.topics import schema_topic, topics_of, transaction_topic
 from incsnap.envelope.seam import RecordPlace, Seam
-from incsnap.errors import ConfigError, IncsnapError
+from incsnap.errors import ConfigError, IncsnapError, shorten
 from incsnap.events import file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.session import QueryRefusedError, connect, query
 from incsnap.mysql.start_place import require_sendable
+from incsnap.mysql.xa import prepared_xids
 from incsnap.snapshot.commands import ChosenRows, DataCollection
 from incsnap.snapshot.context import Request
 from incsnap.tables import TableId
 from incsnap.takeover.connector_offset import ConnectorOffset, RunningSnapshot
+from incsnap.takeover.gtid_sources import ALL_SOURCES, GtidSources
 from incsnap.takeover.obeyed_signals import obeyed_signals
-from incsnap.takeover.written_records import sent_statements, sent_transactions, written_records
+from incsnap.takeover.record_places import ADD_PLACES, PlaceForm
+from incsnap.takeover.written_records import sent_statements, sent_transactions, values_since, written_records
 from incsnap.tasks.formats import format_of
-from incsnap.verify.record_reading import RecordForm, for_table
+from incsnap.verify.record_reading import for_table
 
 log = logging.getLogger(__name__)
 
@@ -59,16 +63,26 @@ class Joined:
     warnings: tuple[str, ...] = field(default=())  #: what cannot be continued exactly
 
 
-def join(settings: Settings, offset: ConnectorOffset) -> Joined:
+def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL_SOURCES) -> Joined:
     """Return where a job with `settings` continues the topics of the connector with this offset.
 
+    `sources`: the servers whose transactions the connector takes.
     Raise ConfigError if the job cannot continue there. Raise ServerUnreachable if MySQL or Kafka does not answer.
     """
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     lines, warnings = [_sentence_of(offset)], list[str]()
     with closing(connect(settings.mysql)) as connection:
-        require_sendable(connection, offset.gtids, "the connector's offset", _PURGED)
+        sets = watermarks.executed(connection), watermarks.purged(connection)
+        delivered = sources.completed(offset.gtids, *sets)
+        if delivered != offset.gtids:
+            lines.append(f"The connector does not send {delivered - offset.gtids}: these transactions count as sent.")
+        require_sendable(connection, delivered, "the connector's offset", _PURGED)
         least = _least(connection, offset)
+        if xids := prepared_xids(connection):
+            warnings.append(
+                f"XA transactions are prepared: {shorten(', '.join(xids))}. Debezium sends rows at XA PREPARE. After an"
+                " XA ROLLBACK such rows stay in the topics, and the job's log says so"
+            )
         topics = _topics(connection, settings)
         warnings += topics.warnings
         written = written_records(client, topics.forms, offset.seconds, least)
@@ -83,6 +97,16 @@ def join(settings: Settings, offset: ConnectorOffset) -> Joined:
             )
         else:
             lines.append("The topics have no change behind the offset.")
+        warnings += [
+            f"{topic}: the connector had begun to send records of partition {partition} again and has ended in between:"
+            f" what follows the record at offset {at} comes again, so that the last record of each key is right"
+            for topic, partition, at in written.cut
+        ]
+        warnings += [
+            f"{topic}: {count} records that the connector has sent come twice, because they do not show the row of"
+            f" their event; {ADD_PLACES}"
+            for topic, count in written.unplaced.items()
+        ]
         captured = {str(table): table for table in catalog.tables(connection, settings.tables)}
     seam = _with_control_topics(settings, client, seam, offset.seconds)
     requests: tuple[Request, ...] = ()
@@ -99,9 +123,7 @@ def join(settings: Settings, offset: ConnectorOffset) -> Joined:
     signals_at = obeyed_signals(settings)
     if signals_at is not None:
         lines.append(f"Signals of {settings.signals.kafka_topic} are obeyed from offset {signals_at} on.")
-    place = TakenOver(
-        settings.topic_prefix, str(offset.gtids), seam, offset.snapshot == "initial", signals_at, requests
-    )
+    place = TakenOver(settings.topic_prefix, str(delivered), seam, offset.snapshot == "initial", signals_at, requests)
     return Joined(place, tuple(lines), tuple(warnings))
 
 
@@ -186,38 +208,39 @@ def _other_server(what: str) -> ConfigError:
 class _Topics:
     """The topics of captured tables, as the settings describe them."""
 
-    forms: dict[str, RecordForm]  #: form of the records, by topic
+    forms: dict[str, PlaceForm]  #: form of the records, by topic
     keys: dict[str, tuple[str, ...]]  #: names of the columns of each table's key
     warnings: tuple[str, ...]  #: topics that cannot be read
 
 
 def _topics(connection: Connection[Any], settings: Settings) -> _Topics:
     """Return the topics of captured tables."""
-    forms, keys, warnings = dict[str, RecordForm](), dict[str, tuple[str, ...]](), list[str]()
+    forms, keys, warnings = dict[str, PlaceForm](), dict[str, tuple[str, ...]](), list[str]()
     for table, shape in catalog.shapes_of(connection, catalog.tables(connection, settings.tables)).items():
         twice = f"{table}: what the connector has sent behind its offset comes twice"
         try:
             format_ = format_of(for_table(settings), shape)
             keys[str(table)] = tuple(field.column.name for field in format_.view.key)
-            form = RecordForm.of(format_, settings.formats)
+            form = PlaceForm.of(format_, settings.formats)
         except IncsnapError as error:
             warnings.append(f"{twice}: {error.message}")
             continue
-        if form.envelope:
-            forms[format_.topic] = form
-        else:
-            warnings.append(f"{twice}, because unwrapped rows do not show their places")
+        for topic in topics_of(settings, table):
+            if forms.setdefault(topic, form) != form:
+                warnings.append(f"{twice}: {topic} also has records of another form")
     return _Topics(forms, keys, tuple(warnings))
 
 
 def _with_control_topics(settings: Settings, client: ClientSettings, seam: Seam, seconds: int) -> Seam:
     """Return the seam with the ends of the topics of schema changes and transactions."""
     statements, begun, ended = None, GtidSet(), GtidSet()
-    is_json = settings.formats.value.kind == "json"
-    if is_json and (topic := schema_topic(settings)) is not None:
-        statements = sent_statements(client, topic.name, seconds)
-    if is_json and (topic := transaction_topic(settings)) is not None:
-        begun, ended = sent_transactions(client, topic.name, seconds)
+    kind, registry = settings.formats.value.kind, settings.formats.value_registry
+    values_of = partial(values_since, client, seconds=seconds, avro=registry if kind == "avro" else None)
+    if kind in ("json", "avro"):
+        if (topic := schema_topic(settings)) is not None:
+            statements = sent_statements(values_of(topic=topic.name))
+        if (topic := transaction_topic(settings)) is not None:
+            begun, ended = sent_transactions(values_of(topic=topic.name))
     return Seam(seam.server_uuid, seam.least, seam.ends, seam.keyless, statements, str(begun), str(ended))
 
 

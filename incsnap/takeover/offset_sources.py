@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,15 +39,19 @@ def find_offset(settings: Settings, file: str, worker: str | None, given: str | 
     own = read_document(file)
     of_worker = {} if worker is None else read_worker(worker)
     name, prefix = own.get("name", ""), settings.topic_prefix
-    where, offsets = _offsets(settings, {**of_worker, **own}, given)
-    of_prefix = [each for each in offsets if each.server == prefix and each.content]
-    chosen = [each for each in of_prefix if each.connector in ("", name)] if name else of_prefix
-    if len(chosen) == 1 and chosen[0].content is not None:
-        return FoundOffset(where, chosen[0].connector, chosen[0].content)
-    if len(chosen) > 1:
-        listed = ", ".join(sorted(each.connector for each in chosen))
-        raise ConfigError(f"{where} has offsets of several connectors with topic.prefix {prefix}: {listed}", _NAME)
-    known = sorted({f"{each.connector or 'a connector'} (topic.prefix {each.server})" for each in offsets})
+    known: list[str] = []
+    for where, offsets in _offsets(settings, {**of_worker, **own}, given):
+        of_prefix = [each for each in offsets if each.server == prefix and each.content]
+        chosen = [each for each in of_prefix if each.connector in ("", name)] if name else of_prefix
+        if not chosen and given and len(of_prefix) == 1:
+            # Debezium Server calls its only connector `kafka`.
+            chosen = of_prefix
+        if len(chosen) == 1 and chosen[0].content is not None:
+            return FoundOffset(where, chosen[0].connector, chosen[0].content)
+        if len(chosen) > 1:
+            listed = ", ".join(sorted(each.connector for each in chosen))
+            raise ConfigError(f"{where} has offsets of several connectors with topic.prefix {prefix}: {listed}", _NAME)
+        known += sorted({f"{each.connector or 'a connector'} (topic.prefix {each.server})" for each in offsets})
     raise ConfigError(
         f"{where} has no offset of the connector {name or 'in FILE'} with topic.prefix {prefix}."
         f" It has those of: {', '.join(known[:10]) or 'no connector'}",
@@ -58,16 +62,22 @@ def find_offset(settings: Settings, file: str, worker: str | None, given: str | 
 _NAME = "Add the line `name` to the connector's file, with the connector's name in Kafka Connect."
 
 
-def _offsets(settings: Settings, named: Mapping[str, str], given: str | None) -> tuple[str, Iterable[KeptOffset]]:
-    """Return the place of the offsets, in words, and all offsets there."""
-    path = given or named.get("offset.storage.file.filename")
-    if path:
-        return f"The file {path}", _in_file(Path(path))
-    topic = named.get("offsets.storage.topic") or named.get("offset.storage.topic")
-    if not topic:
+def _offsets(
+    settings: Settings, named: Mapping[str, str], given: str | None
+) -> Iterator[tuple[str, Sequence[KeptOffset]]]:
+    """Yield each place of offsets in words, with all offsets there. A worker reads the connector's own topic first.
+
+    Raise ConfigError if no place is named.
+    """
+    if path := given or named.get("offset.storage.file.filename"):
+        yield f"The file {path}", _in_file(Path(path))
+        return
+    topics = dict.fromkeys(filter(None, map(named.get, ("offsets.storage.topic", "offset.storage.topic"))))
+    if not topics:
         raise ConfigError("neither file says where the connector's offset is kept", _WHERE)
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
-    return f"The topic {topic}", kept_offsets(client, topic).values()
+    for topic in topics:
+        yield f"The topic {topic}", list(kept_offsets(client, topic).values())
 
 
 def _in_file(path: Path) -> list[KeptOffset]:

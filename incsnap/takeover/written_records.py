@@ -1,8 +1,9 @@
 """The records that a connector has written behind its offset, from the topics themselves.
 
 Connect writes its offset once a minute, so the topics hold more than the offset says. After a crash some partitions
-hold more than others. A connector that was restarted may have written records again. So the greatest place in a
-partition counts, not the last one.
+hold more than others. A connector that was restarted writes records again. If it is killed again before it has repeated
+all of them, the last record of a key is older than an earlier one. So the last place in a partition counts, not the
+greatest one: what lies between comes again, and the last record of each key is right then.
 """
 
 from __future__ import annotations
@@ -13,18 +14,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Consumer, TopicPartition
 
-from incsnap.columns.arrow import RecordBatch
+from incsnap.columns.arrow import Array, RecordBatch
+from incsnap.config.servers import RegistrySettings
 from incsnap.envelope.seam import DELETION_STEP, ROW_STEP, TOMBSTONE_STEP, Keyless, PartitionEnd, RecordPlace
 from incsnap.errors import ConfigError
 from incsnap.events import file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
-from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE, RecordForm
-from incsnap.verify.topic_side import PartitionPart, messages_of, read_parts, topic_ends
+from incsnap.takeover.record_places import PlaceForm, record_places
+from incsnap.verify.avro_reading import as_json
+from incsnap.verify.record_reading import DELETION, TOMBSTONE, UNREADABLE
+from incsnap.verify.topic_side import PartitionPart, messages_of, topic_ends
 
 #: Seconds before the offset's time from which records are read: clocks differ, and a transaction may have begun then.
 _MARGIN_SECONDS = 600
@@ -41,11 +46,17 @@ class WrittenRecords:
     keyless: list[Keyless] = field(default_factory=list)  #: records without a key
     #: last record of all: topic, partition and offset, for messages; None for none
     last: tuple[str, int, int] | None = None
+    #: topic, partition and last offset of partitions in which a connector has begun to repeat records, and ended before
+    #: it had repeated all of them
+    cut: list[tuple[str, int, int]] = field(default_factory=list)
+    unplaced: dict[str, int] = field(
+        default_factory=dict
+    )  #: records behind the ends whose places are unknown, by topic
     files: dict[int, str] = field(default_factory=dict)  #: number of a binlog file -> its name
 
 
 def written_records(
-    client: ClientSettings, forms: Mapping[str, RecordForm], seconds: int, least: RecordPlace
+    client: ClientSettings, forms: Mapping[str, PlaceForm], seconds: int, least: RecordPlace
 ) -> WrittenRecords:
     """Return what the topics hold behind the place `least`.
 
@@ -55,14 +66,19 @@ def written_records(
     written, greatest = WrittenRecords(), least
     counts = partition_counts(admin_client(client), forms)
     for part in _parts(client, counts, seconds):
-        reading = PartitionReading(part)
-        for batch in read_parts(client, [part], forms):
-            reading.add(batch)
+        form = forms[part.topic]
+        reading = PartitionReading(part, is_exact=form.is_exact)
+        for _, messages in messages_of(client, [part]):
+            reading.add(record_places(messages, form))
         written.files |= reading.files
         if reading.last is not None and reading.last[0] >= greatest:
             greatest, written.last = reading.last[0], (part.topic, part.partition, reading.last[1])
+        if reading.last is not None and reading.greatest is not None and reading.greatest > reading.last[0]:
+            written.cut.append((part.topic, part.partition, reading.last[1]))
         if reading.end is not None and reading.end > least:
             written.ends.append(PartitionEnd(part.topic, part.partition, reading.end))
+        if reading.unplaced:
+            written.unplaced[part.topic] = written.unplaced.get(part.topic, 0) + reading.unplaced
         if behind := {each for each in reading.keyless if RecordPlace(*each) >= least}:
             written.keyless.append(Keyless(part.topic, tuple(sorted(behind))))
     if sum(len(each.places) for each in written.keyless) > _MOST_KEYLESS:
@@ -74,22 +90,31 @@ def written_records(
 
 
 class PartitionReading:
-    """The reading of one partition: what its records say about its end."""
+    """The reading of one partition: what its records say about its end.
 
-    def __init__(self, part: PartitionPart) -> None:
+    `is_exact`: whether the places of records tell the row of an event. Otherwise the end is before the last event.
+    """
+
+    def __init__(self, part: PartitionPart, *, is_exact: bool = True) -> None:
         self._part = part
-        self._deleted: tuple[bytes | None, RecordPlace] | None = None
-        self.end: RecordPlace | None = None  #: place of the first record that the partition may lack; None: unknown
-        self.last: tuple[RecordPlace, int] | None = None  #: greatest place, and the offset of its record
+        self._is_exact = is_exact
+        self._deleted: bytes | None = None  #: key of the deletion at the end
+        self.end: RecordPlace | None = None  #: place of the first record that is sent again; None: unknown
+        self.last: tuple[RecordPlace, int] | None = None  #: place and offset of the last record with a place
+        self.greatest: RecordPlace | None = None  #: greatest place; it exceeds the last one behind a cut repetition
         self.keyless: set[tuple[int, int, int]] = set()  #: places of records without a key
+        self.unplaced = 0  #: records behind the end, or without any end, that come again
         self.files: dict[int, str] = {}  #: number of a binlog file -> its name
 
     def add(self, batch: RecordBatch) -> None:
-        """Add records (columns of TOPIC_RECORDS) in their order. Raise ConfigError for a record of another form."""
+        """Add records (columns of RECORD_PLACES) in their order. Raise ConfigError for a record of another form."""
         self._refuse_unreadable(batch)
-        events = batch.filter(pc.and_(batch.column("file").is_valid(), pc.invert(batch.column("is_snapshot"))))
+        is_event = pc.and_(pc.not_equal(batch.column("state"), TOMBSTONE), pc.invert(batch.column("is_snapshot")))
+        has_place = pc.and_(is_event, batch.column("file").is_valid())
+        events = batch.filter(has_place)
         if len(events):
             self._add_events(events)
+        self._count_unplaced(batch, pc.and_(is_event, pc.invert(has_place)))
         if self.end is not None and self.end.step == DELETION_STEP + 1:
             self._add_tombstones(batch)
 
@@ -116,29 +141,37 @@ class PartitionReading:
                 np.where(deletes, DELETION_STEP, ROW_STEP),
             ]
         )
-        at = int(np.lexsort(places[::-1])[-1])
-        greatest = RecordPlace(*places[:, at].tolist())
-        if self.last is None or greatest > self.last[0]:
-            self.last = (greatest, events.column("offset")[at].as_py())
+        if not self._is_exact:
+            places[2:] = 0
+        last, greatest = (RecordPlace(*places[:, at].tolist()) for at in (-1, np.lexsort(places[::-1])[-1]))
+        self.greatest = max(self.greatest or greatest, greatest)
+        self.last, self.unplaced = (last, events.column("offset")[-1].as_py()), 0
+        if not self._is_exact:
+            # The event may have rows that are not there yet.
+            self.unplaced = int(((places[0] == last.file) & (places[1] == last.pos)).sum())
         without_key = events.column("key").is_null().to_numpy(zero_copy_only=False)
         if without_key.any():
             # Kafka's producer puts such a record into any partition.
-            self.keyless.update(map(tuple, places[:3, without_key].T.tolist()))
+            if self._is_exact:
+                self.keyless.update(map(tuple, places[:3, without_key].T.tolist()))
         else:
-            self.end = max(self.end or greatest.next, greatest.next)
+            self.end = last.next if self._is_exact else last
+
+    def _count_unplaced(self, batch: RecordBatch, unplaced: Array) -> None:
+        """Count the records without a place behind the last place."""
+        if self.last is not None:
+            unplaced = pc.and_(unplaced, pc.greater(batch.column("offset"), self.last[1]))
+        self.unplaced += pc.sum(unplaced).as_py() or 0
 
     def _add_tombstones(self, batch: RecordBatch) -> None:
         """Move the end behind the tombstone of the deletion that it stands at, if the tombstone is there."""
-        columns = (batch.column(name).to_pylist() for name in ("state", "key", "file", "pos", "row_number"))
-        for state, key, file, pos, row in zip(*columns, strict=True):
-            if state == DELETION and file is not None:
-                self._deleted = (key, RecordPlace(file_number(file), pos, row, DELETION_STEP))
-            elif state == TOMBSTONE and self._deleted is not None and self._deleted[0] == key:
-                if self._deleted[1].next == self.end:
-                    self.end = replace(self._deleted[1], step=TOMBSTONE_STEP + 1)
-                self._deleted = None
-            elif state == ROW:
-                self._deleted = None
+        assert self.last is not None
+        columns = (batch.column(name).to_pylist() for name in ("state", "key", "offset"))
+        for state, key, offset in zip(*columns, strict=True):
+            if offset == self.last[1]:
+                self._deleted = key
+            elif offset > self.last[1] and state == TOMBSTONE and key == self._deleted:
+                self.end = replace(self.last[0], step=TOMBSTONE_STEP + 1)
 
 
 def _parts(client: ClientSettings, counts: Mapping[str, int], seconds: int) -> Iterable[PartitionPart]:
@@ -175,20 +208,26 @@ def offsets_at(
         consumer.close()
 
 
-def sent_statements(client: ClientSettings, topic: str, seconds: int) -> RecordPlace | None:
-    """Return the place behind the last statement in a topic of schema changes; None if it has none since `seconds`."""
+def sent_statements(values: Iterable[Mapping[str, Any]]) -> RecordPlace | None:
+    """Return the place behind the last statement of a topic of schema changes; None if it has none.
+
+    `values`: values of its records.
+    """
     places = []
-    for value in _json_values(client, topic, seconds):
+    for value in values:
         source = value.get("source") or {}
         if source.get("file") and str(source.get("snapshot") or "false") == "false":
             places.append(RecordPlace(file_number(source["file"]), int(source["pos"])))
     return None if not places else RecordPlace(max(places).file, max(places).pos, 0, ROW_STEP + 1)
 
 
-def sent_transactions(client: ClientSettings, topic: str, seconds: int) -> tuple[GtidSet, GtidSet]:
-    """Return the transactions whose BEGIN, and those whose END, a transaction topic has since `seconds`."""
+def sent_transactions(values: Iterable[Mapping[str, Any]]) -> tuple[GtidSet, GtidSet]:
+    """Return the transactions whose BEGIN, and those whose END, a transaction topic has.
+
+    `values`: values of its records.
+    """
     begun, ended = GtidSet(), GtidSet()
-    for value in _json_values(client, topic, seconds):
+    for value in values:
         gtid = GtidSet.parse(str(value["id"]))
         if value.get("status") == "BEGIN":
             begun |= gtid
@@ -197,10 +236,18 @@ def sent_transactions(client: ClientSettings, topic: str, seconds: int) -> tuple
     return begun, ended
 
 
-def _json_values(client: ClientSettings, topic: str, seconds: int) -> Iterable[dict[str, Any]]:
-    """Yield the values of a topic's JSON records since `seconds`, without their schemas."""
+def values_since(
+    client: ClientSettings, topic: str, seconds: int, avro: RegistrySettings | None
+) -> Iterable[dict[str, Any]]:
+    """Yield the values of a topic's records since `seconds`, without their schemas.
+
+    `avro`: registry of their schemas; None for JSON. Raise ServerUnreachable if Kafka or the registry does not answer.
+    """
     parts = _parts(client, partition_counts(admin_client(client), [topic]), seconds)
     for _, messages in messages_of(client, parts):
-        for value in filter(None, (message.value() for message in messages)):
+        values = [value for message in messages if (value := message.value()) is not None]
+        if avro is not None:
+            values = as_json(pa.array(values, pa.binary()), avro).to_pylist()
+        for value in values:
             content = json.loads(value)
             yield content["payload"] if set(content) == {"schema", "payload"} else content

@@ -151,14 +151,18 @@ def read_keys(keys: BytesArray, form: RecordForm) -> BytesArray:
 
 def read_values(values: BytesArray, form: RecordForm) -> RecordBatch:
     """Return the columns of VALUES for the values of records; null is a tombstone."""
-    if form.value_avro is not None:
-        values = as_json(values, form.value_avro)
-    payload = _without_schema(values) if form.schemas else _without_frame(values, form.value_frame)
-    absent = values.is_null()
+    payload, absent = payload_of(values, form), values.is_null()
     read = _envelopes(payload, absent) if form.envelope else _rows(payload, absent, form)
     if form.respelled and form.value_avro is None:
         read = read.set_column(1, "row", respelled(read.column("row")))
     return read
+
+
+def payload_of(values: BytesArray, form: RecordForm) -> BytesArray:
+    """Return the values as JSON without their schemas. Values of another form become bytes that are no JSON."""
+    if form.value_avro is not None:
+        return as_json(values, form.value_avro)
+    return _without_schema(values) if form.schemas else _without_frame(values, form.value_frame)
 
 
 def read_rows(values: BytesArray, form: RecordForm) -> tuple[Array, BytesArray]:

@@ -99,6 +99,12 @@ def test_a_take_over_that_was_cut_short_is_done_again() -> None:
     assert judge(replace(OWNER, pending=True), OWN, Prefix(), replace_job=False).takes_over
 
 
+def test_a_new_checkpoint_that_continues_a_connector_begins_without_a_warning_of_earlier_jobs() -> None:
+    own = OwnCheckpoint("/b", "host /b 2", (), continues_connector=True)
+    assert judge(OWNER, own, Prefix(), replace_job=False) == Verdict()
+    assert judge(None, own, Prefix(records=True), replace_job=False) == Verdict()
+
+
 def test_a_new_checkpoint_on_used_topics_begins_with_a_warning_or_takes_over() -> None:
     own = OwnCheckpoint("/b", "host /b 2", ())
     assert "begins anew" in judge(OWNER, own, Prefix(), replace_job=False).warning

@@ -88,3 +88,10 @@ def test_an_offset_is_written_beside_those_of_other_connectors(tmp_path: Path) -
     written = read_object(offsets.read_bytes())
     assert written.keys() == {key("inventory", "shop"), key("other", "shop")}
     assert json.loads(written[key("inventory", "shop")]) == _OFFSET
+
+
+def test_the_only_connector_of_a_given_file_may_have_another_name(settings: Settings, tmp_path: Path) -> None:
+    offsets = tmp_path / "offsets"  # Debezium Server calls its connector `kafka`
+    offsets.write_bytes(write_map({key("kafka", "shop"): json.dumps(_OFFSET).encode()}))
+
+    assert find_offset(settings, connector(tmp_path), None, str(offsets)).connector == "kafka"

@@ -1,0 +1,174 @@
+"""The places of a connector's records in the binlog: which part of a record shows them, and how they are read.
+
+An envelope has them in `source`. An unwrapped row has them if the transform adds them: as fields (`add.fields`) or as
+headers (`add.headers`). A deletion that has lost its row has no fields, so only headers show its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from incsnap.columns.arrow import Array, BytesArray, RecordBatch
+from incsnap.config.settings import Formats
+from incsnap.connect.json_text import literal
+from incsnap.envelope.record_encoder import TRUNCATION, Operation
+from incsnap.envelope.table_format import TableFormat
+from incsnap.errors import ConfigError
+from incsnap.transforms.record_spec import Added, Constant, EnvelopeField, Inserted, RecordSpec
+from incsnap.transforms.record_spec import ValueShape as Shape
+from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE, RecordForm, payload_of, read_values
+
+#: The columns of records with places. `key` has the bytes of the record. `file`, `pos` and `row_number` are null for a
+#: record that shows no place.
+RECORD_PLACES = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("offset", pa.int64()),
+        ("state", pa.int8()),
+        ("is_snapshot", pa.bool_()),
+        ("file", pa.string()),
+        ("pos", pa.int64()),
+        ("row_number", pa.int64()),
+    ]
+)
+_READABLE = ("json", "json-schema", "ext-json", "avro")
+#: What an unwrapped row must show. `op` or `snapshot` tells rows of a snapshot from changes.
+_SHOWN = (("source", "file"), ("source", "pos"), ("source", "row"), ("", "op"), ("source", "snapshot"))
+#: The repair where places are missing.
+ADD_PLACES = "add.headers=op,source.file,source.pos,source.row shows them"
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceForm:
+    """The form of a topic's records, as far as their places depend on it."""
+
+    values: RecordForm  #: form of the values
+    fields: dict[tuple[str, str], str] = field(default_factory=dict)  #: names of added fields, by struct and field
+    headers: dict[tuple[str, str], str] = field(default_factory=dict)  #: names of added headers, by struct and field
+    nulls_are_deletions: bool = False  #: a record without a value is a deletion, which no tombstone follows
+
+    @property
+    def shown(self) -> dict[tuple[str, str], str]:
+        """The names that show the place of an unwrapped row, by struct and field."""
+        return self.headers if _has_place(self.headers) else self.fields
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether places tell the row of an event. Otherwise they only tell the event."""
+        shown = self.shown
+        return self.values.envelope or (("source", "row") in shown and bool({_SHOWN[3], _SHOWN[4]} & set(shown)))
+
+    @classmethod
+    def of(cls, format_: TableFormat, formats: Formats) -> PlaceForm:
+        """Return the form of a table's records. Raise ConfigError if they show no places.
+
+        `format_` is that of JSON. `formats` are the topics' formats.
+        """
+        choice = formats.value
+        if choice.kind not in _READABLE or choice.frame:
+            raise ConfigError(f"values of the format {choice.kind} {choice.frame}".rstrip())
+        encoders = [
+            each for operation, each in format_.encoders.items() if each is not None and operation != TRUNCATION
+        ]
+        specs = [each.spec for each in encoders]
+        if any(each.event is not None for each in specs):
+            raise ConfigError("outbox events show no places; their header `id` tells repetitions")
+        if any(each.topics is not None for each in encoders):
+            raise ConfigError("the values of the rows choose their topics")
+        shapes = {each.value for each in specs} - {Shape.NOTHING, Shape.EMPTY_ROW}
+        if shapes not in ({Shape.ENVELOPE}, {Shape.ROW}):
+            raise ConfigError("transforms leave neither envelopes nor rows")
+        values = RecordForm(
+            envelope=shapes == {Shape.ENVELOPE},
+            key_schemas=False,
+            schemas=choice.schemas,
+            value_avro=formats.value_registry if choice.kind == "avro" else None,
+            value_frame=choice.kind if choice.kind in ("json-schema", "ext-json") else "",
+        )
+        if values.envelope:
+            if any(not isinstance(edit, EnvelopeField | Constant | Inserted) for each in specs for edit in each.edits):
+                raise ConfigError("transforms edit the envelopes")
+            return cls(values)
+        row = next(each for each in specs if each.value is Shape.ROW)
+        form = cls(values, _names(_added(row)), _names(row.headers), format_.encoders.get(Operation("")) is None)
+        if not _has_place(form.shown):
+            raise ConfigError(f"unwrapped rows do not show their places; {ADD_PLACES}")
+        return form
+
+
+def _added(row: RecordSpec) -> Sequence[Added]:
+    """Return the fields that transforms add to a row."""
+    return (*row.fields, *(each for each in row.edits if isinstance(each, EnvelopeField)))
+
+
+def _names(added: Sequence[Added]) -> dict[tuple[str, str], str]:
+    """Return the names of added fields that show a place, by struct and field."""
+    of_envelope = [each for each in added if isinstance(each, EnvelopeField)]
+    return {place: each.name for each in of_envelope if (place := (each.struct, each.field)) in _SHOWN}
+
+
+def _has_place(names: Mapping[tuple[str, str], str]) -> bool:
+    return ("source", "file") in names and ("source", "pos") in names
+
+
+def record_places(messages: Sequence[Any], form: PlaceForm) -> RecordBatch:
+    """Return records with their places: the columns of RECORD_PLACES, in the order of `messages`."""
+    values = pa.array([each.value() for each in messages], pa.binary())
+    if form.values.envelope:
+        read = read_values(values, form.values)
+        columns = [read.column(name) for name in ("state", "is_snapshot", "file", "pos", "row_number")]
+    else:
+        columns = _of_rows(messages, values, form)
+    keys = pa.array([each.key() for each in messages], pa.binary())
+    offsets = pa.array([each.offset() for each in messages], pa.int64())
+    return pa.RecordBatch.from_arrays([keys, offsets, *columns], schema=RECORD_PLACES)
+
+
+def _of_rows(messages: Sequence[Any], values: BytesArray, form: PlaceForm) -> list[Array]:
+    """Return the columns of unwrapped rows, behind `offset`."""
+    payload, absent = payload_of(values, form.values), values.is_null()
+    shown = _of_headers(messages, form.headers) if form.shown is form.headers else _of_fields(payload, form.fields)
+    unknown = pa.nulls(len(messages), pa.string())
+    op, snapshot = shown.get(("", "op"), unknown), shown.get(("source", "snapshot"), unknown)
+    is_read = pc.or_(pc.equal(op, "r").fill_null(False), pc.not_equal(snapshot, "false").fill_null(False))
+    is_deleted = pc.or_(
+        pc.equal(_member(payload, "__deleted"), "true").fill_null(False),
+        # A converter writes a null that has a schema as a text.
+        pc.or_(pc.equal(op, "d"), pc.equal(payload, b"null")).fill_null(False),
+    )
+    state = pc.if_else(
+        absent,
+        DELETION if form.nulls_are_deletions else TOMBSTONE,
+        pc.if_else(is_deleted, DELETION, pc.if_else(pc.starts_with(payload, "{").fill_null(False), ROW, UNREADABLE)),
+    )
+    pos, row = (shown.get(("source", name), unknown).cast(pa.int64()) for name in ("pos", "row"))
+    file = pc.if_else(pc.and_(pos.is_valid(), pc.not_equal(state, TOMBSTONE)), shown["source", "file"], None)
+    return [state.cast(pa.int8()), is_read, file, pos, pc.fill_null(row, 0)]
+
+
+def _of_headers(messages: Sequence[Any], names: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], Array]:
+    """Return the texts of headers, by struct and field; null where a record has no such header."""
+    given = [dict(each.headers() or ()) for each in messages]
+    texts = {
+        place: [None if (value := each.get(name)) is None else bytes(value).decode() for each in given]
+        for place, name in names.items()
+    }
+    return {place: pa.array(each, pa.string()) for place, each in texts.items()}
+
+
+def _of_fields(payload: BytesArray, names: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], Array]:
+    """Return the texts of added fields, by struct and field; null where a record has no such field."""
+    return {place: _member(payload, name) for place, name in names.items()}
+
+
+def _member(payload: BytesArray, name: str) -> Array:
+    """Return the texts of a member of JSON objects, the last one of that name; null where there is none."""
+    pattern = rf'(?s)^.*{re.escape(literal(name))}:"?(?P<text>[^",{{}}]+)'
+    member = pc.struct_field(pc.extract_regex(payload, pattern), "text")
+    return pc.if_else(pc.equal(member, b"null"), None, member).cast(pa.string())

@@ -1,0 +1,141 @@
+"""The places of a connector's records: which part of a record shows them, and what counts as a deletion."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
+from incsnap.tables import Column, TableId, TableShape
+from incsnap.takeover.record_places import PlaceForm, record_places
+from incsnap.tasks.formats import format_of
+from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE, for_table
+from tests.support.job_settings import loaded_with
+
+_SHAPE = TableShape(
+    TableId("shop", "orders"), (Column("id", "int"), Column("text", "varchar", charset="utf8mb4", length=99)), (0,)
+)
+_UNWRAP = {"transforms": "unwrap", "transforms__unwrap__type": "io.debezium.transforms.ExtractNewRecordState"}
+_SOURCE = "source.file,source.pos,source.row"
+
+
+class Message:
+    """A message of Kafka."""
+
+    def __init__(self, offset: int, value: bytes | None, **headers: str) -> None:
+        self._offset, self._value = offset, value
+        self._headers = [(name, text.encode()) for name, text in headers.items()]
+
+    def key(self) -> bytes:
+        return b'{"id":1}'
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def offset(self) -> int:
+        return self._offset
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        return self._headers
+
+
+def settings_of(**changes: str) -> Settings:
+    """Return the settings of a connector that unwraps."""
+    options = {f"transforms__unwrap__{name}": value for name, value in changes.items()}
+    return loaded_with(**_UNWRAP, **options).settings
+
+
+def form_of(settings: Settings) -> PlaceForm:
+    """Return the form of the records of the table."""
+    return PlaceForm.of(format_of(for_table(settings), _SHAPE), settings.formats)
+
+
+def read(form: PlaceForm, *messages: Message) -> list[tuple[Any, ...]]:
+    """Return (state, is_snapshot, file, pos, row) of each record."""
+    columns = record_places(messages, form).to_pydict()
+    names = ("state", "is_snapshot", "file", "pos", "row_number")
+    return list(zip(*(columns[name] for name in names), strict=True))
+
+
+def row(**added: object) -> bytes:
+    """Return an unwrapped row, whose text looks like the added fields."""
+    text = '"__source_pos":9,"__source_file":"x.9"'
+    return json.dumps({"id": 1, "text": text, **added}, separators=(",", ":")).encode()
+
+
+def test_added_fields_show_the_places_of_rows() -> None:
+    form = form_of(settings_of(add__fields=f"op,{_SOURCE}", delete__tombstone__handling__mode="rewrite-with-tombstone"))
+    place = {"__source_file": "binlog.000012", "__source_pos": 345, "__source_row": 2}
+
+    assert form.is_exact
+    assert read(
+        form,
+        Message(0, row(__deleted="false", __op="u", **place)),
+        Message(1, row(__deleted="true", __op="d", **place)),
+        Message(2, row(__deleted="false", __op="r", **place)),
+        Message(3, None),
+        Message(4, b"[]"),
+    ) == [
+        (ROW, False, "binlog.000012", 345, 2),
+        (DELETION, False, "binlog.000012", 345, 2),
+        (ROW, True, "binlog.000012", 345, 2),
+        (TOMBSTONE, False, None, None, 0),
+        (UNREADABLE, False, None, None, 0),
+    ]
+
+
+def test_headers_show_the_places_of_deletions_that_have_lost_their_rows() -> None:
+    form = form_of(settings_of(add__headers=f"op,{_SOURCE}"))
+    place = {"__source_file": "binlog.000012", "__source_pos": "345", "__source_row": "2"}
+
+    assert form.is_exact
+    assert read(form, Message(0, row(), __op="c", **place), Message(1, b"null", __op="d", **place)) == [
+        (ROW, False, "binlog.000012", 345, 2),
+        (DELETION, False, "binlog.000012", 345, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "state"),
+    [("delete-to-tombstone", DELETION), ("rewrite-with-tombstone", TOMBSTONE)],
+    ids=["a deletion", "the tombstone behind one"],
+)
+def test_a_record_without_a_value_is_what_the_transform_makes_of_a_deletion(mode: str, state: int) -> None:
+    form = form_of(settings_of(add__headers=f"op,{_SOURCE}", delete__tombstone__handling__mode=mode))
+    place = {"__source_file": "binlog.000012", "__source_pos": "345", "__source_row": "2"}
+    given = place if state == DELETION else {}
+
+    assert read(form, Message(0, None, __op="d", **given))[0][:3] == (state, False, given.get("__source_file"))
+
+
+def test_places_without_the_row_tell_the_event_alone() -> None:
+    form = form_of(settings_of(add__fields="op,source.file,source.pos"))
+
+    assert not form.is_exact
+    assert read(form, Message(0, row(__op="u", __source_file="binlog.000012", __source_pos=345))) == [
+        (ROW, False, "binlog.000012", 345, 0)
+    ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        settings_of(add__fields="op,source.gtid"),
+        loaded_with(transforms="o", transforms__o__type="io.debezium.transforms.outbox.EventRouter").settings,
+    ],
+    ids=["no position", "outbox"],
+)
+def test_records_without_places_are_refused_with_the_reason(settings: Settings) -> None:
+    shape = TableShape(
+        TableId("shop", "outbox"),
+        tuple(
+            Column(name, "varchar", charset="utf8mb4", length=99)
+            for name in ("id", "aggregatetype", "aggregateid", "type", "payload")
+        ),
+        (0,),
+    )
+    with pytest.raises(ConfigError, match="places"):
+        PlaceForm.of(format_of(for_table(settings), shape), settings.formats)
