@@ -51,6 +51,10 @@ _MAX_COLUMN = 64
 #: The beginning of a blocking snapshot's filter. In Debezium that filter is a whole statement.
 _SELECT = re.compile(r"SELECT\b", re.I)
 
+#: A GTID set, also with several intervals and with tags. Debezium takes one interval of each server.
+_GTID_SET = re.compile(r"\s*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\s*[:,]\s*[0-9a-z_-]+)+\s*", re.I)
+_BINLOG_FILE = re.compile(r"[^/\\\s]+\.\d{6,}")
+
 _EXAMPLE = '{"type": "incremental", "data-collections": ["db.table"]}'
 _MAX_SHOWN = 80
 _MAX_REASON = 400
@@ -168,6 +172,23 @@ def _log(name: str, data: Data) -> Signal:
     if not isinstance(message, str) or not message or not _is_text(message):
         raise _BadError("message is missing", 'Write data as {"message": "text, {} becomes the offset"}.')
     return Signal(name, "log", message=message)
+
+
+def _set_binlog_position(name: str, data: Data) -> Signal:
+    """Return a set-binlog-position signal. Raise _BadError for wrong data."""
+    hint = 'Write data as {"gtid_set": "uuid:1-100"}, or {"binlog_filename": "binlog.000003", "binlog_position": 157}.'
+    gtids, file, position = (data.get(key) for key in ("gtid_set", "binlog_filename", "binlog_position"))
+    if gtids and (file or position is not None):
+        raise _BadError("it has a GTID set and a file or position", hint)
+    if gtids:
+        if not isinstance(gtids, str) or not _GTID_SET.fullmatch(gtids):
+            raise _BadError(f"gtid_set {_short(gtids)} is not a GTID set", hint)
+        return Signal(name, "set-binlog-position", gtid_set="".join(gtids.split()))
+    if not isinstance(file, str) or not _BINLOG_FILE.fullmatch(file):
+        raise _BadError(f"binlog_filename {_short(file)} is not a binlog file", hint)
+    if type(position) is not int or position < 0:
+        raise _BadError(f"binlog_position {_short(position)} is not a position", hint)
+    return Signal(name, "set-binlog-position", binlog=(file, position))
 
 
 def _is_blocking(data: Data) -> bool:
@@ -316,9 +337,9 @@ _KINDS: dict[str, Callable[[str, Data], Signal]] = {
     "resume-snapshot": lambda name, data: Signal(name, "resume-snapshot"),
     "incsnap-throttle": _throttle,
     "log": _log,
+    "set-binlog-position": _set_binlog_position,
 }
 _WATERMARKS = frozenset({"snapshot-window-open", "snapshot-window-close"})
 _NOT_HERE = {
     "schema-changes": "Schemas are read from the binlog and the catalog; nothing needs to be told.",
-    "set-binlog-position": "Start with a new checkpoint.location, and signal execute-snapshot for what was missed.",
 }

@@ -8,7 +8,13 @@ from typing import Literal
 
 Channel = Literal["source", "kafka", "file"]
 SignalType = Literal[
-    "execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "incsnap-throttle", "log"
+    "execute-snapshot",
+    "stop-snapshot",
+    "pause-snapshot",
+    "resume-snapshot",
+    "incsnap-throttle",
+    "log",
+    "set-binlog-position",
 ]
 
 
@@ -66,6 +72,9 @@ class Signal:
     #: For incsnap-throttle (our own type): pairs of a limit and its new value. 0 lifts the limit. None restores the
     #: value in the settings.
     limits: tuple[tuple[str, int | None], ...] = ()
+    #: For set-binlog-position: transactions before the place, or a binlog file and a position in it; None if not given.
+    gtid_set: str | None = None
+    binlog: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from incsnap.mysql.session import connect, dial
 from incsnap.planner.gap_lists import open_positions
 from incsnap.planner.kafka_state import fence_others
 from incsnap.planner.planner import first_position
+from incsnap.planner.start_snapshot import first_positions
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.offset import Offset
 
@@ -57,16 +58,10 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
     finish_beginning_again(Files(location), files)
     if not settings.snapshot.begins_again:
         return
-    newest = newest_offset(location)
-    if newest is None and read_progress(root).batches:
-        return  # Spark's part of the checkpoint is gone; the start reports that
-    newest = newest or kept_first_offset(files)
+    newest = last_known(location, root)
     if newest is None:
         return
     done = newest_offset(location, "commits") or kept_first_offset(files) or newest
-    plan = planned_end(files)
-    if plan is not None and plan.job_id == newest.job_id and plan.batch > newest.batch:
-        newest = plan
     compares = settings.snapshot.compares_behind_a_gap
     with closing(connect(settings.mysql)) as connection:
         lost = str(lost_behind(connection, done.stream.delivered, _sent(done) | _sent(newest)))
@@ -106,6 +101,21 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
     )
 
 
+def last_known(location: str, root: str) -> Offset | None:
+    """Return the end of the last batch of the job at `location`, planned or done; None if there is no job.
+
+    Return None too if Spark's part of the checkpoint is gone: the start reports that.
+    """
+    files, newest = Files(root), newest_offset(location)
+    if newest is None and read_progress(root).batches:
+        return None
+    newest = newest or kept_first_offset(files)
+    plan = planned_end(files)
+    if newest is not None and plan is not None and plan.job_id == newest.job_id and plan.batch > newest.batch:
+        return plan
+    return newest
+
+
 def _why_reused(settings: Settings, connection: Connection[Any], stream: StreamPosition) -> str:
     """Return how we know that the server has given delivered GTIDs to other transactions; "" if nothing shows it."""
     at, mysql = stream.at, settings.mysql
@@ -132,15 +142,22 @@ def _first(settings: Settings, lost: Offset, *, compares: bool) -> Offset:
     """Return the first offset of the new job. `lost` is the offset that the old job cannot go on from.
 
     `compares`: the tables are compared with the topics, and not all of their rows are read.
+    """
+    job = another_job(settings, lost, StartPlace())
+    own = open_positions() if compares else first_positions(settings.snapshot)
+    return replace(job, signal_positions={**job.signal_positions, **own})
+
+
+def another_job(settings: Settings, before: Offset, place: StartPlace) -> Offset:
+    """Return the first offset of a job that begins at `place` in the checkpoint of a job with the offset `before`.
 
     The new job has as many buckets as the old job: a producer of the old job may still write to each of them.
     """
-    first = first_position(settings.model_copy(update={"start": StartPlace()}), lost.layout.buckets)
-    before = lost.snapshot
+    first = first_position(settings.model_copy(update={"start": place}), before.layout.buckets)
+    snapshot = before.snapshot
     waiting = SnapshotContext(
-        queue=(*(scan.request for scan in before.scans), *before.queue),
-        recent=before.recent,
-        throttle=before.throttle,
+        queue=(*(scan.request for scan in snapshot.scans), *snapshot.queue),
+        recent=snapshot.recent,
+        throttle=snapshot.throttle,
     )
-    own = open_positions() if compares else first.signal_positions
-    return replace(first, snapshot=waiting, signal_positions={**lost.signal_positions, **own})
+    return replace(first, snapshot=waiting, signal_positions=before.signal_positions)

@@ -28,6 +28,7 @@ from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
 from incsnap.config.topics import topics_of
 from incsnap.envelope.seam import Seam
+from incsnap.planner.asked_place import AskedPlaces
 from incsnap.planner.batch_budget import BatchBudget
 from incsnap.planner.chunk_port import ChunkPort
 from incsnap.planner.chunk_readers import ReaderPort
@@ -101,8 +102,9 @@ class Observer:
         start_snapshot = StartSnapshot(settings.snapshot, run)
         new_tables = NewTables(settings.snapshot, settings.tables, filters)
         gap = GapLists(settings.snapshot, Files(buffers.root))
+        places = AskedPlaces(settings, Files(buffers.root))
         signal_table = settings.signals.data_collection
-        self._signals = SignalPort(inbox, start_snapshot, new_tables, gap, settings.tables, signal_table)
+        self._signals = SignalPort(inbox, start_snapshot, new_tables, gap, places, settings.tables, signal_table)
         #: Whether a measured load held chunks back in the last planning.
         self._held_back = False
 

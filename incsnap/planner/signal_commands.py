@@ -8,7 +8,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from incsnap.config.settings import StartPlace
 from incsnap.errors import shorten
+from incsnap.gtid import GtidSet
+from incsnap.planner.asked_place import AskedPlace
 from incsnap.snapshot.commands import ChosenRows, Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
 from incsnap.tables import TableId
 from signals.records import InvalidSignal, Signal
@@ -39,7 +42,9 @@ class CapturedTables:
 Captured = Callable[[], CapturedTables]
 
 
-def command_of(signal: Signal | InvalidSignal, channel: str, captured: Captured, where: str) -> Command | None:
+def command_of(
+    signal: Signal | InvalidSignal, channel: str, captured: Captured, where: str
+) -> Command | AskedPlace | None:
     """Return the command that a signal asks for, or None.
 
     None is for an invalid signal, which is logged, and for a `log` signal. The message of a `log` signal is logged with
@@ -64,6 +69,17 @@ def command_of(signal: Signal | InvalidSignal, channel: str, captured: Captured,
             # Replace it once, as Debezium does: a message of nothing but `{}` would fill the memory.
             log.info("%s", signal.message.replace("{}", where, 1))
             return None
+        case "set-binlog-position":
+            return _asked_place(signal)
+
+
+def _asked_place(signal: Signal) -> AskedPlace:
+    """Return the place that a signal asks for. Raise ValueError if its GTID set is not understood."""
+    if signal.gtid_set is not None:
+        return AskedPlace(signal.id, StartPlace(gtid_set=str(GtidSet.parse(signal.gtid_set))))
+    assert signal.binlog is not None
+    file, position = signal.binlog
+    return AskedPlace(signal.id, StartPlace(file=file, position=position))
 
 
 def _execute(signal: Signal, channel: str, captured: Captured) -> Execute | None:

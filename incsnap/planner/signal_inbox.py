@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -23,6 +24,7 @@ from incsnap.binlog.table_rows import Charsets, table_rows
 from incsnap.config.settings import SignalSettings
 from incsnap.errors import ConfigError, IncsnapError, shorten
 from incsnap.kafka.oauth_login import with_login
+from incsnap.planner.asked_place import AskedPlace
 from incsnap.planner.signal_commands import Captured, command_of
 from incsnap.snapshot.commands import Command
 from signals.channels.file import SignalFile
@@ -67,7 +69,7 @@ class SignalInbox:
         positions: Mapping[str, Any],
         captured: Captured,
         where: str,
-    ) -> tuple[tuple[Command, ...], dict[str, Any]]:
+    ) -> tuple[tuple[Command | AskedPlace, ...], dict[str, Any]]:
         """Return the commands, by channel in order of arrival, and the position of each channel.
 
         `slices` hold the rows events of the signal table. `captured` returns the tables that a signal may mean, and is
@@ -125,13 +127,16 @@ def _inserted(slice_: Slice, charsets: Charsets) -> list[SignalRecord]:
     return signals
 
 
-def _command_of_record(record: SignalRecord, captured: Captured, where: str) -> Command | None:
+def _command_of_record(record: SignalRecord, captured: Captured, where: str) -> Command | AskedPlace | None:
     """Return the command of a signal; None, with a warning, if the signal cannot be understood.
 
     Raise IncsnapError if the server does not say which tables it has.
     """
     try:
-        return command_of(parse(record), record.channel, captured, where)
+        command = command_of(parse(record), record.channel, captured, where)
+        if isinstance(command, AskedPlace) and record.channel == "source":
+            return replace(command, row=record.position)
+        return command
     except IncsnapError:
         raise  # the server did not tell its tables: not the signal's fault, so it is read again
     except TimeoutError as error:

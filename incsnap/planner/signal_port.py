@@ -12,6 +12,7 @@ from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.table_rows import Charsets
 from incsnap.config.patterns import TableFilter
 from incsnap.mysql.catalog import lower_case_table_names, tables
+from incsnap.planner.asked_place import AskedPlace, AskedPlaces
 from incsnap.planner.gap_lists import GapLists
 from incsnap.planner.new_tables import NewTables
 from incsnap.planner.signal_commands import CapturedTables
@@ -32,6 +33,7 @@ class SignalPort:
         at_start: StartSnapshot,
         new_tables: NewTables,
         gap: GapLists,
+        places: AskedPlaces,
         included: TableFilter,
         signal_table: TableId | None,
     ) -> None:
@@ -39,6 +41,7 @@ class SignalPort:
         self._at_start = at_start
         self._new_tables = new_tables
         self._gap = gap
+        self._places = places
         self._included = included
         self._signal_table = signal_table
         #: Whether this planner has planned a batch. Its first batch drops the tables that are not captured any more.
@@ -58,7 +61,10 @@ class SignalPort:
         """
         captured = partial(self._captured, connection, start.snapshot)
         slices = [slice_.with_definitions(definitions) for slice_ in advance.signals]
-        commands, positions = self._inbox.poll(slices, charsets, start.signal_positions, captured, str(advance.end))
+        asked, positions = self._inbox.poll(slices, charsets, start.signal_positions, captured, str(advance.end))
+        commands = tuple(each for each in asked if not isinstance(each, AskedPlace))
+        places = (each for each in asked if isinstance(each, AskedPlace))
+        self._places.keep(places, start, advance.end.delivered, connection)
         at_start, position = self._at_start.commands(start, captured)
         new, place = self._new_tables.commands(start, advance.changes, captured, reads_all=bool(at_start))
         repairs, closed = self._gap.commands(start, captured)

@@ -37,6 +37,7 @@ from incsnap.errors import ConfigError, OffsetError
 from incsnap.kafka.announcements import OwnStart
 from incsnap.monitoring.job_status import Watch
 from incsnap.planner.begin_again import begin_again_where_lost
+from incsnap.planner.begin_where_asked import begin_again_where_asked
 from incsnap.planner.planner import first_position
 from incsnap.planner.unfinished_batch import take_back
 from incsnap.snapshot.offset import Offset
@@ -169,6 +170,7 @@ def _beginning(settings: Settings, root: str, buckets: int, own: OwnStart) -> Of
     Raise OffsetError if Spark's part of the checkpoint is gone. Raise ConfigError if the checkpoint belongs to a job
     with another topic.prefix.
     """
+    begin_again_where_asked(settings, root)
     begin_again_where_lost(settings, root)
     SparkLog(settings.checkpoint_location).mend()
     take_back(settings, root, own)

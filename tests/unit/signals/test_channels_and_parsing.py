@@ -30,6 +30,8 @@ def _parse(kind: str | None, data: Any) -> Signal | InvalidSignal:
 
 
 _EXECUTE: SignalType = "execute-snapshot"
+_PLACE: SignalType = "set-binlog-position"
+_UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 _STOP: SignalType = "stop-snapshot"
 
 
@@ -86,6 +88,16 @@ def _blocking(table: str, statement: str) -> dict[str, Any]:
         ("pause-snapshot", "null", Signal("s1", "pause-snapshot")),
         (" resume-snapshot ", {}, Signal("s1", "resume-snapshot")),
         ("log", {"message": "at {}"}, Signal("s1", "log", message="at {}")),
+        (
+            _PLACE,
+            {"gtid_set": f"{_UUID}:1-3:7, {_UUID}:tagged:5"},
+            Signal("s1", _PLACE, gtid_set=f"{_UUID}:1-3:7,{_UUID}:tagged:5"),
+        ),
+        (
+            _PLACE,
+            {"binlog_filename": "b-1.000003", "binlog_position": 0},
+            Signal("s1", _PLACE, binlog=("b-1.000003", 0)),
+        ),
     ],
 )
 def test_a_good_record_becomes_its_signal(kind: str, data: Any, signal: Signal) -> None:
@@ -100,7 +112,16 @@ def test_a_good_record_becomes_its_signal(kind: str, data: Any, signal: Signal) 
         ("Execute-Snapshot", {}, "is unknown"),
         ("explode", {}, "'explode' is unknown"),
         ("schema-changes", {}, "not supported"),
-        ("set-binlog-position", {}, "not supported"),
+        (_PLACE, {}, "binlog_filename None is not a binlog file"),
+        (_PLACE, {"gtid_set": _UUID}, "not a GTID set"),
+        (_PLACE, {"gtid_set": "binlog.000003"}, "not a GTID set"),
+        (_PLACE, {"gtid_set": 7}, "not a GTID set"),
+        (_PLACE, {"gtid_set": f"{_UUID}:1-9", "binlog_position": 4}, "a GTID set and a file or position"),
+        (_PLACE, {"gtid_set": f"{_UUID}:1-9", "binlog_filename": "b.000001"}, "a GTID set and a file or position"),
+        (_PLACE, {"binlog_filename": "b.000001"}, "binlog_position None is not a position"),
+        (_PLACE, {"binlog_filename": "b.000001", "binlog_position": -1}, "-1 is not a position"),
+        (_PLACE, {"binlog_filename": "b.000001", "binlog_position": True}, "True is not a position"),
+        (_PLACE, {"binlog_filename": "../b.000001", "binlog_position": 4}, "not a binlog file"),
         (_EXECUTE, "{", "not JSON"),
         (_EXECUTE, "[" * 100_000, "not JSON"),
         (_EXECUTE, "1" * 10_000, "not JSON"),
