@@ -72,9 +72,8 @@ class Signal:
     #: For incsnap-throttle (our own type): pairs of a limit and its new value. 0 lifts the limit. None restores the
     #: value in the settings.
     limits: tuple[tuple[str, int | None], ...] = ()
-    #: For set-binlog-position: transactions before the place, or a binlog file and a position in it; None if not given.
-    gtid_set: str | None = None
-    binlog: tuple[str, int] | None = None
+    gtid_set: str | None = None  #: for set-binlog-position: transactions before the place; None for a file and position
+    binlog: tuple[str, int] | None = None  #: for set-binlog-position: binlog file and position; None for a GTID set
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from incsnap.monitoring.signalled_tables import table_warnings
 from signals import send
 from signals.parse import SIGNALLED_LIMITS
 
-_TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "incsnap-throttle", "log")
+_PLACE = "set-binlog-position"
+_TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "incsnap-throttle", "log", _PLACE)
 
 
 @click.command()
@@ -43,6 +44,8 @@ _TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapsho
     help=f"Limit of incsnap-throttle; 0 removes it. May be repeated. NAME: {', '.join(SIGNALLED_LIMITS)}.",
 )
 @click.option("--rows-per-second", type=int, help="Same as --limit rows-per-second.")
+@click.option("--gtid-set", metavar="SET", help="Place of set-binlog-position: all transactions before it.")
+@click.option("--binlog", type=(str, int), metavar="FILE POSITION", help="Place of set-binlog-position.")
 @click.option("--message", help="Text of a log signal. {} becomes the offset.")
 @click.option(
     "--channel",
@@ -68,16 +71,25 @@ def signal(
     whole_table: bool,
     limits: tuple[tuple[str, int], ...],
     rows_per_second: int | None,
+    gtid_set: str | None,
+    binlog: tuple[str, int] | None,
     message: str | None,
     channel: str | None,
     name: str | None,
 ) -> None:
-    """Ask a running job for a snapshot, or stop, pause, resume or throttle it."""
+    """Ask a running job for a snapshot, or stop, pause, resume or throttle it.
+
+    `set-binlog-position` names the place at which the job's next start begins.
+    """
     settings = read(file, worker).settings
     conditions = [(table, condition) for table in tables] if condition is not None else []
     data: dict[str, object] = {"message": message}
     if type == "incsnap-throttle":
         data = {**dict(limits), **({"rows-per-second": rows_per_second} if rows_per_second is not None else {})}
+    elif type == _PLACE:
+        data = {} if gtid_set is None else {"gtid_set": gtid_set}
+        if binlog is not None:
+            data |= {"binlog_filename": binlog[0], "binlog_position": binlog[1]}
     elif type != "log":
         choices: dict[str, object] = {
             "incsnap-keys": _json(keys, "--keys"),

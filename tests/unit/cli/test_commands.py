@@ -48,6 +48,8 @@ signal.enabled.channels=file
 signal.file={folder}/signals.txt
 """
 
+_UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
 
 @pytest.fixture(autouse=True)
 def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +169,24 @@ def test_a_throttle_is_sent_with_the_limits_that_are_named(job: Path, tmp_path: 
     assert result.exit_code == 0, result.output
     (record,) = SignalFile(tmp_path / "signals.txt").poll(None).records
     assert record.data == {"threads-running": 40, "rows-per-second": 0}
+
+
+@pytest.mark.parametrize(
+    ("options", "data"),
+    [
+        (["--gtid-set", f"{_UUID}:1-9"], {"gtid_set": f"{_UUID}:1-9"}),
+        (["--binlog", "binlog.000012", "157"], {"binlog_filename": "binlog.000012", "binlog_position": 157}),
+    ],
+    ids=["set", "file"],
+)
+def test_a_place_in_the_binlog_is_sent_in_the_words_of_debezium(
+    job: Path, tmp_path: Path, options: list[str], data: dict[str, object]
+) -> None:
+    result = _run("signal", str(job), "set-binlog-position", *options)
+
+    assert result.exit_code == 0, result.output
+    (record,) = SignalFile(tmp_path / "signals.txt").poll(None).records
+    assert record.data == data
 
 
 def test_a_lag_of_replicas_that_nobody_has_named_is_not_sent(job: Path, tmp_path: Path) -> None:
