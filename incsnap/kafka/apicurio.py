@@ -49,6 +49,13 @@ class ApicurioRegistry:
             _log.info("Schema %d of %s", known, subject)
         return known
 
+    def schema(self, number: int) -> Any:
+        """Return the schema with this id, as the settings count ids. Raise what `register` raises."""
+        path = f"/ids/{self._settings.use_id}s/{number}"
+        # The API v2 knows contents by a path with a slash at its end, v3 by one without.
+        slash = "/" if self._settings.use_id == "contentId" and not self._settings.is_third else ""
+        return self._ask("GET", path + slash, f"for schema {number}")
+
     def reach(self) -> None:
         """Send a first request. Raise ServerUnreachable if there is no answer, and ConfigError if the login fails."""
         self._ask("GET", "/search/artifacts?limit=1", "listing its artifacts")

@@ -22,6 +22,7 @@ from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ConfigError
 from incsnap.transforms.record_spec import Added, Constant, EnvelopeField, Inserted, RecordSpec
 from incsnap.transforms.record_spec import ValueShape as Shape
+from incsnap.verify.avro_reading import AvroSchemas
 from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE, RecordForm, payload_of, read_values
 
 #: The columns of records with places. `key` has the bytes of the record. `file`, `pos` and `row_number` are null for a
@@ -88,7 +89,7 @@ class PlaceForm:
             envelope=shapes == {Shape.ENVELOPE},
             key_schemas=False,
             schemas=choice.schemas,
-            value_avro=formats.value_registry if choice.kind == "avro" else None,
+            value_avro=AvroSchemas.of(formats.value_registry, choice.frame) if choice.kind == "avro" else None,
             value_frame=choice.kind if choice.kind in ("json-schema", "ext-json") else "",
         )
         if values.envelope:

@@ -27,7 +27,7 @@ from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.takeover.record_places import PlaceForm, record_places
-from incsnap.verify.avro_reading import as_json
+from incsnap.verify.avro_reading import AvroSchemas, as_json
 from incsnap.verify.record_reading import DELETION, TOMBSTONE, UNREADABLE
 from incsnap.verify.topic_side import PartitionPart, messages_of, topic_ends
 
@@ -247,7 +247,7 @@ def values_since(
     for _, messages in messages_of(client, parts):
         values = [value for message in messages if (value := message.value()) is not None]
         if avro is not None:
-            values = as_json(pa.array(values, pa.binary()), avro).to_pylist()
+            values = as_json(pa.array(values, pa.binary()), AvroSchemas.of(avro, "")).to_pylist()
         for value in values:
             content = json.loads(value)
             yield content["payload"] if set(content) == {"schema", "payload"} else content

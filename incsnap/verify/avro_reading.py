@@ -1,4 +1,4 @@
-"""Avro in Confluent's wire format as JSON, spelled like other JSON that `respelled` has spelled anew.
+"""Avro as JSON, spelled like other JSON that `respelled` has spelled anew.
 
 This is done row by row. The schemas come from the registry by their ids, and none is registered.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import io
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,42 +17,79 @@ import fastavro
 import pyarrow as pa
 
 from incsnap.columns.arrow import BytesArray
+from incsnap.config.apicurio_settings import URL
 from incsnap.config.registry_settings import client_settings
 from incsnap.config.servers import RegistrySettings
 from incsnap.errors import ServerUnreachable
+from incsnap.kafka.apicurio import ApicurioRegistry
 
-#: Bytes before a record: a zero byte and the id of its schema.
-_HEAD = 5
+#: Bytes of an id before a record, by the frame of the format. An id in a header is put before the record when it is
+#: read.
+_ID_BYTES = {"": 4, "wide": 8, "globalId": 8, "contentId": 8}
+_IN_HEADERS = ("globalId", "contentId")
 #: Bytes that are no JSON, for keys and values that cannot be read.
 NO_JSON = b"?"
 
 
-def as_json(records: BytesArray, registry: RegistrySettings) -> BytesArray:
+@dataclass(frozen=True, slots=True)
+class AvroSchemas:
+    """The registry with the schemas of Avro records, and where a record has the id of its schema."""
+
+    url: str  #: address of a registry with Confluent's protocol; "" for Apicurio's own
+    client: tuple[tuple[str, str], ...] = ()  #: options of the registry's client
+    frame: str = ""  #: place of the id, as in `FormatChoice.frame`
+
+    @classmethod
+    def of(cls, registry: RegistrySettings, frame: str) -> AvroSchemas:
+        """Return the schemas of a registry."""
+        return cls(registry.url, tuple(sorted(registry.client.items())), frame)
+
+
+def with_ids(messages: Sequence[Any], records: BytesArray, side: str, schemas: AvroSchemas | None) -> BytesArray:
+    """Return the keys or values of `messages` with the ids of their schemas before them, if headers have the ids.
+
+    `side`: key or value.
+    """
+    if schemas is None or schemas.frame not in _IN_HEADERS:
+        return records
+    name = f"apicurio.{side}.{schemas.frame}"
+    framed = [
+        None if record is None else _behind_id(dict(message.headers() or ()).get(name), record)
+        for message, record in zip(messages, records.to_pylist(), strict=True)
+    ]
+    return pa.array(framed, pa.binary())
+
+
+def _behind_id(number: bytes | None, record: bytes) -> bytes:
+    return NO_JSON if number is None else b"\0" + number + record
+
+
+def as_json(records: BytesArray, schemas: AvroSchemas) -> BytesArray:
     """Return Avro records as JSON (`pa.binary()`), with bytes in base64 as JsonConverter writes them.
 
     A null stays null. Raise ServerUnreachable if the registry does not answer.
     """
-    client = tuple(sorted(registry.client.items()))
-    return pa.array([None if each is None else _decoded(each, registry.url, client) for each in records.to_pylist()],
-        pa.binary())  # fmt: skip
+    return pa.array([None if each is None else _decoded(each, schemas) for each in records.to_pylist()], pa.binary())
 
 
 def respelled(objects: BytesArray) -> BytesArray:
     """Return JSON objects in the spelling of `as_json`."""
-    return pa.array([None if each is None else _spelled(json.loads(each)) for each in objects.to_pylist()], pa.binary())
+    return pa.array([None if each is None else spelled(json.loads(each)) for each in objects.to_pylist()], pa.binary())
 
 
-def _decoded(record: bytes, url: str, client: tuple[tuple[str, str], ...]) -> bytes:
-    if len(record) < _HEAD or record[0]:
+def _decoded(record: bytes, schemas: AvroSchemas) -> bytes:
+    head = 1 + _ID_BYTES[schemas.frame]
+    if len(record) < head or record[0]:
         return NO_JSON
-    schema = _schema(url, client, int.from_bytes(record[1:_HEAD], "big"))
+    schema = _schema(schemas, int.from_bytes(record[1:head], "big"))
     try:
-        return _spelled(_plain(fastavro.schemaless_reader(io.BytesIO(record[_HEAD:]), schema, None)))
+        return spelled(_plain(fastavro.schemaless_reader(io.BytesIO(record[head:]), schema, None)))
     except (ValueError, TypeError, IndexError, EOFError):
         return NO_JSON
 
 
-def _spelled(value: Any) -> bytes:
+def spelled(value: Any) -> bytes:
+    """Return a value as JSON, in the spelling of `as_json`."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -63,17 +102,20 @@ def _plain(value: Any) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _schema(url: str, client: tuple[tuple[str, str], ...], number: int) -> Any:
+def _schema(schemas: AvroSchemas, number: int) -> Any:
     """Return the schema with this id, without logical types: what is decoded is what was written."""
+    options = dict(schemas.client)
+    if URL in options:
+        return fastavro.parse_schema(_bare(ApicurioRegistry(options, "avro").schema(number)))
     # Imported here, because the import takes 0.25 s.
     from confluent_kafka import schema_registry
 
-    settings = client_settings(url, dict(client))
+    settings = client_settings(schemas.url, options)
     try:
         with schema_registry.SchemaRegistryClient(dict(settings.client)) as opened:
             text = opened.get_schema(number).schema_str
     except (OSError, schema_registry.SchemaRegistryError) as error:
-        raise ServerUnreachable(f"The schema registry {url} has no schema {number}: {error}") from None
+        raise ServerUnreachable(f"The schema registry {schemas.url} has no schema {number}: {error}") from None
     return fastavro.parse_schema(_bare(json.loads(text or "null")))
 
 

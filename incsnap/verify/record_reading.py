@@ -6,7 +6,7 @@ records of the table side go through the same functions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +16,16 @@ from incsnap.columns.arrow import Array, BytesArray, RecordBatch
 from incsnap.columns.gather import binary
 from incsnap.columns.packets import Packets, Spans
 from incsnap.columns.variable import split
-from incsnap.config.servers import RegistrySettings
 from incsnap.config.settings import Formats, Settings
 from incsnap.connect.json_text import literal
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.envelope.record_encoder import READ, Operation
 from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ConfigError
-from incsnap.transforms.record_spec import ValueShape
-from incsnap.verify.avro_reading import NO_JSON, as_json, respelled
-from incsnap.verify.edited_form import added_members
+from incsnap.transforms.record_spec import CastFields, RecordSpec, ValueShape
+from incsnap.verify.avro_reading import NO_JSON, AvroSchemas, as_json, respelled
+from incsnap.verify.edited_form import EditedRows, NotRepeatable, rows_as_edited
+from incsnap.verify.edited_reading import edited_rows
 
 #: The values of the column `state`.
 ROW, DELETION, TOMBSTONE, UNREADABLE = range(4)
@@ -69,10 +69,10 @@ class RecordForm:
     envelope: bool  #: False: unwrapped rows
     key_schemas: bool  #: keys contain their schema
     schemas: bool  #: values contain their schema
-    added: tuple[str, ...] = ()  #: names of the members behind the columns of an unwrapped row
+    edited: EditedRows = field(default_factory=EditedRows)  #: the members of an unwrapped row that are no columns
     tombstones: bool = True  #: a tombstone follows each deletion
-    key_avro: RegistrySettings | None = None  #: registry of the keys' schemas, if keys are Avro
-    value_avro: RegistrySettings | None = None  #: registry of the values' schemas, if values are Avro
+    key_avro: AvroSchemas | None = None  #: where the keys' schemas are, if keys are Avro
+    value_avro: AvroSchemas | None = None  #: where the values' schemas are, if values are Avro
     #: form of the id of a schema beside JSON: json-schema or ext-json, as in `FormatChoice.kind`; "" for none
     key_frame: str = ""
     value_frame: str = ""  #: as `key_frame`
@@ -93,9 +93,8 @@ class RecordForm:
         """
         table, choice = format_.view.shape.id, format_.envelope
         for where, given in (("keys", formats.key), ("values", formats.value)):
-            if given.kind not in ("json", "avro", *_FRAMED) or given.frame:
-                what = f"{given.kind} {given.frame}".strip()
-                raise ConfigError(f"{table}: verify cannot read {where} of the format {what}", _NOT_YET)
+            if given.kind not in ("json", "avro", *_FRAMED):
+                raise ConfigError(f"{table}: verify cannot read {where} of the format {given.kind}", _NOT_YET)
         encoders = [format_.encoders.get(kind) for kind in (READ, *(Operation(op) for op in "cu"))]
         first = encoders[0]
         if first is None or any(each is None for each in encoders) or not format_.uniform:
@@ -105,27 +104,38 @@ class RecordForm:
             raise ConfigError(f"{table}: the values of its rows decide which records are sent, and where", _REFUSED)
         if {spec.value for spec in specs} not in ({ValueShape.ENVELOPE}, {ValueShape.ROW}):
             raise ConfigError(f"{table}: transforms leave neither envelopes nor rows", _REFUSED)
-        added = added_members(format_, specs)
-        if added is None:
-            raise ConfigError(f"{table}: transforms edit its records", _REFUSED)
+        if format_.encoders.get(Operation("d")) is None and "d" not in choice.skipped:
+            raise ConfigError(f"{table}: transforms drop deletions, so its topic keeps rows that are gone", _REFUSED)
+        if formats.value.kind == "avro" and any(map(_casts_to_single, specs)):
+            raise ConfigError(f"{table}: Cast to float32 is not compared in Avro", _REFUSED)
+        try:
+            edited = rows_as_edited(format_, specs)
+        except NotRepeatable as error:
+            raise ConfigError(f"{table}: {error}", _REFUSED) from None
         tombstone = format_.encoders.get(Operation(""))
         tombstones = choice.tombstones and tombstone is not None and not tombstone.has_bytes
         is_envelope = first.spec.value is ValueShape.ENVELOPE
-        ambiguous = any(field.name in _ENVELOPES_OWN for field in format_.view.fields)
-        form = cls(is_envelope, choice.key.schemas, choice.value.schemas, added, tombstones, ambiguous=ambiguous)
+        ambiguous = any(each.name in _ENVELOPES_OWN for each in format_.view.fields)
+        form = cls(is_envelope, choice.key.schemas, choice.value.schemas, edited, tombstones, ambiguous=ambiguous)
         framed = [given.kind if given.kind in _FRAMED else "" for given in (formats.key, formats.value)]
         form = replace(form, key_frame=framed[0], value_frame=framed[1])
         if formats.key.kind == "avro":
-            form = replace(form, key_avro=formats.key_registry, respelled=True)
+            form = replace(form, key_avro=AvroSchemas.of(formats.key_registry, formats.key.frame), respelled=True)
         if formats.value.kind == "avro":
-            form = replace(form, value_avro=formats.value_registry, respelled=True)
+            form = replace(form, value_avro=AvroSchemas.of(formats.value_registry, formats.value.frame), respelled=True)
         return form
+
+
+def _casts_to_single(spec: RecordSpec) -> bool:
+    """Whether a Cast makes numbers of single precision, which Avro and JSON spell otherwise."""
+    casts = [edit for edit in spec.edits if isinstance(edit, CastFields)]
+    return any(target == "float32" for edit in casts for _, target in edit.types)
 
 
 #: Names that the text of an envelope is searched for.
 _ENVELOPES_OWN = ("after", "source", "op")
 _AFTER, _SOURCE_BEHIND, _OP = b'"after":', b',"source":{', b'"op":"'
-_NOT_YET = "verify reads JSON, JSON with the id of its schema, and Avro in Confluent's wire format."
+_NOT_YET = "verify reads JSON, JSON with the id of its schema, and Avro."
 #: Kinds of JSON with the id of a schema.
 _FRAMED = ("json-schema", "ext-json")
 _REFUSED = "Leave the table out with --table: verify cannot repeat these transforms."
@@ -239,14 +249,18 @@ def _envelopes(payload: BytesArray, absent: BytesArray) -> RecordBatch:
 
 
 def _rows(payload: BytesArray, absent: BytesArray, form: RecordForm) -> RecordBatch:
-    # The added members stand behind the columns, in their order, and have simple values.
-    behind = "".join(rf",?{literal(name)}:{_SIMPLE}" for name in form.added) + r"\}$"
-    rows = pc.replace_substring_regex(payload, behind, "}") if form.added else payload
-    deletes = "".join(rf",?{literal(name)}:{_DELETED.get(name, _SIMPLE)}" for name in form.added) + r"\}$"
-    if "__deleted" in form.added:
-        deleted = pc.match_substring_regex(payload, deletes).fill_null(False)
+    edited = form.edited
+    if not edited.at_end:
+        rows, deleted = edited_rows(payload, edited)
+    elif edited.added:
+        # The added members stand behind the columns, in their order, and have simple values.
+        behind = "".join(rf",?{literal(name)}:{_SIMPLE}" for name in edited.added) + r"\}$"
+        rows = pc.replace_substring_regex(payload, behind, "}")
+        deletes = "".join(rf",?{literal(name)}:{_DELETED.get(name, _SIMPLE)}" for name in edited.added) + r"\}$"
+        deleted = pc.match_substring_regex(payload, deletes).fill_null(False) if edited.deleted else None
     else:
-        deleted = pa.array([False] * len(payload))
+        rows, deleted = payload, None
+    deleted = pa.array([False] * len(payload)) if deleted is None else deleted
     is_object = pc.starts_with(payload, "{").fill_null(False)
     is_row = pc.and_(is_object, pc.invert(deleted))
     # A converter writes a null that has a schema as a text.

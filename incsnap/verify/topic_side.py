@@ -17,7 +17,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from incsnap.columns.arrow import RecordBatch
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.verify.avro_reading import NO_JSON
+from incsnap.verify.avro_reading import NO_JSON, with_ids
 from incsnap.verify.record_reading import UNREADABLE, VALUES, RecordForm, read_keys, read_rows, read_values
 
 #: The columns of the topic side.
@@ -144,7 +144,9 @@ def _messages(consumer: Consumer, part: PartitionPart) -> Iterator[list[Message]
 def _columns(part: PartitionPart, messages: Sequence[Any], form: RecordForm, *, places: bool) -> RecordBatch:
     n = len(messages)
     values = pa.array([message.value() for message in messages], pa.binary())
-    keys = read_keys(pa.array([message.key() for message in messages], pa.binary()), form)
+    values = with_ids(messages, values, "value", form.value_avro)
+    keys = pa.array([message.key() for message in messages], pa.binary())
+    keys = read_keys(with_ids(messages, keys, "key", form.key_avro), form)
     if places:
         read = list(read_values(values, form).columns)
     else:

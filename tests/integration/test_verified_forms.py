@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import fastavro
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from incsnap.config.apicurio_settings import URL
 from incsnap.config.load import read
+from incsnap.kafka.apicurio import ApicurioRegistry
 from incsnap.spark.launch.startup import launched
 from incsnap.tables import TableId
 from incsnap.verify.evidence import connector_offsets
@@ -43,20 +47,75 @@ FORMS = {
         "transforms.marked.static.field": "origin",
         "transforms.marked.static.value": "shop",
     },
+    "cast and hoisted rows": {
+        "transforms": "unwrap,cast,hoisted",
+        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+        "transforms.unwrap.add.fields": "op",
+        "transforms.unwrap.delete.tombstone.handling.mode": "rewrite",
+        "transforms.cast.type": f"{_CONNECT}.Cast$Value",
+        "transforms.cast.spec": "v:string,__deleted:boolean",
+        "transforms.hoisted.type": f"{_CONNECT}.HoistField$Value",
+        "transforms.hoisted.field": "row",
+    },
+    "Avro with ids in headers": {
+        "value.converter": "io.apicurio.registry.utils.converter.AvroConverter",
+        "value.converter.apicurio.registry.auto-register": "true",
+        "schema.name.adjustment.mode": "avro",
+    },
+}
+_ROWS_ALONE = ("edited rows", "cast and hoisted rows")
+_API = "value.converter.apicurio.registry.url"
+_ROW = {
+    "type": "record",
+    "name": "Value",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {"name": "v", "type": ["null", "int"]},
+        {"name": "w", "type": ["null", "string"]},
+    ],
+}
+_SOURCE = [("version", "string"), ("snapshot", "string"), ("file", "string"), ("pos", "long"), ("row", "int")]
+_ENVELOPE = {
+    "type": "record",
+    "name": "Envelope",
+    "fields": [
+        {"name": "before", "type": ["null", _ROW]},
+        {"name": "after", "type": ["null", "Value"]},
+        {
+            "name": "source",
+            "type": {
+                "type": "record",
+                "name": "Source",
+                "fields": [{"name": name, "type": type_} for name, type_ in _SOURCE],
+            },
+        },
+        {"name": "op", "type": "string"},
+    ],
 }
 
 
-def record(form: str, op: str, row: Mapping[str, object], pos: int) -> Read:
-    """Return a record of `row` at the place `pos` of the binlog. A snapshot's row has no place, as at a job's start."""
+def record(form: str, op: str, row: Mapping[str, object], pos: int, number: int) -> Read:
+    """Return a record of `row` at the place `pos` of the binlog. A snapshot's row has no place, as at a job's start.
+
+    `number`: id of the schema of Avro values.
+    """
     head = b"\0\0\0\1\7" if form == "JSON Schema" else b""
     key, value = json.dumps({"id": row["id"]}, separators=(",", ":")), dict(row)
     if form == "edited rows":
         value = {"id": row["id"], "v": row["v"], "__op": op, "origin": "shop"}
+    elif form == "cast and hoisted rows":
+        value = {"row": {**row, "v": str(row["v"]), "__deleted": False, "__op": op}}
     else:
         is_read = op == "r"
         place = {"file": "" if is_read else "binlog.000001", "pos": pos, "row": 0}
         source = {"version": "3", "snapshot": "true" if is_read else "false", "gtid": None, **place, "query": None}
         value = {"before": None, "after": dict(row), "source": source, "transaction": None, "op": op, "ts_ms": 1}
+        if form == "Avro with ids in headers":
+            written = io.BytesIO()
+            fastavro.schemaless_writer(written, fastavro.parse_schema(_ENVELOPE), value)
+            return Read(
+                0, 0, key.encode(), written.getvalue(), (("apicurio.value.globalId", number.to_bytes(8, "big")),)
+            )
     return Read(0, 0, head + key.encode(), head + json.dumps(value, separators=(",", ":")).encode())
 
 
@@ -68,7 +127,10 @@ def play(
         yield made
 
 
-def test_each_form_is_read_and_keys_with_an_odd_history_are_listed(play: CapturedDatabase) -> None:
+def test_each_form_is_read_and_keys_with_an_odd_history_are_listed(play: CapturedDatabase, registry_url: str) -> None:
+    api = registry_url.replace("/apis/ccompat/v7", "/apis/registry/v2")
+    registry = ApicurioRegistry({URL: api, "apicurio.registry.auto-register": "true"}, "avro")
+    number = registry.register(f"{play.prefix}-value", json.dumps(_ENVELOPE))
     table = TableId(play.database, "t")
     with play.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {table.sql} (id INT PRIMARY KEY, v INT, w VARCHAR(9))")
@@ -84,7 +146,8 @@ def test_each_form_is_read_and_keys_with_an_odd_history_are_listed(play: Capture
             again = [("u", {"id": 2, "v": v, "w": "b"}, pos) for v, pos in ((1, 20), (2, 30), (1, 20), (2, 30))]
             sent = [("r", {"id": 1, "v": 1, "w": "a"}, 0), ("c", {"id": 2, "v": 2, "w": "b"}, 10), *again]
             sent += [("c", {"id": 3, "v": 9, "w": "c"}, 40), ("c", {"id": 7, "v": 7, "w": "z"}, 50)]
-            send(play.kafka, topic, [record(form, *each) for each in sent])
+            send(play.kafka, topic, [record(form, *each, number) for each in sent])
+            more = {**more, _API: api} if form == "Avro with ids in headers" else more
             file = write_properties(play.folder / f"{prefix}.properties", {**own, "topic.prefix": prefix, **more})
             with play.connect() as connection:
                 offsets = deliver_everything(connection, play.kafka, prefix)
@@ -97,7 +160,7 @@ def test_each_form_is_read_and_keys_with_an_odd_history_are_listed(play: Capture
             write_differences(reports, play.folder / form)
             lines = map(json.loads, (play.folder / form / f"{table}.jsonl").read_text().splitlines())
             named = {(line["key"]["id"], line["kind"]) for line in lines}
-            rows_alone = form == "edited rows"
+            rows_alone = form in _ROWS_ALONE
             history = set() if rows_alone else {(2, "sent_twice"), (2, "back_in_time")}
             expected = {(3, "wrong" if rows_alone else "stale"), (4, "missing"), (7, "extra"), *history}
             assert (form, reports[0].refused, named) == (form, "", expected)

@@ -61,7 +61,8 @@ def send(kafka: str, topic: str, records: Sequence[Read], clock_goes_back: bool 
     now = time.time_ns() // 1_000_000
     for number, record in enumerate(records):
         at: dict[str, Any] = {"timestamp": now - number % 50 * 100} if clock_goes_back else {}
-        producer.produce(topic, key=record.key, value=record.value, partition=record.partition, **at)
+        headers: Any = list(record.headers)
+        producer.produce(topic, key=record.key, value=record.value, partition=record.partition, headers=headers, **at)
         producer.poll(0)
     producer.flush(30)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import fastavro
 import pyarrow as pa
 
-from incsnap.config.servers import RegistrySettings
 from incsnap.verify import avro_reading
+from incsnap.verify.avro_reading import NO_JSON, AvroSchemas, as_json, with_ids
 from incsnap.verify.record_reading import ROW, TOMBSTONE, UNREADABLE, RecordForm, read_keys, read_values
 
-_REGISTRY = RegistrySettings(url="http://registry")
+_SCHEMAS = AvroSchemas("http://registry")
 _ROW = {
     "type": "record",
     "name": "Value",
@@ -51,7 +52,7 @@ def framed(schema: object, value: object) -> bytes:
 
 
 def test_rows_of_avro_envelopes_are_spelled_like_those_of_the_table() -> None:
-    form = RecordForm(envelope=True, key_schemas=False, schemas=False, value_avro=_REGISTRY, respelled=True)
+    form = RecordForm(envelope=True, key_schemas=False, schemas=False, value_avro=_SCHEMAS, respelled=True)
     source = {"snapshot": "false", "file": "binlog.000003", "pos": 4, "row": 1}
     after = {"id": 1, "amount": b"\x01\x02", "name": 'é"'}
     values = [framed(_ENVELOPE, {"before": None, "after": after, "source": source, "op": "c"}), None, b"{}"]
@@ -66,7 +67,7 @@ def test_rows_of_avro_envelopes_are_spelled_like_those_of_the_table() -> None:
 
 
 def test_avro_keys_are_spelled_like_those_of_the_table() -> None:
-    form = RecordForm(envelope=True, key_schemas=False, schemas=False, key_avro=_REGISTRY, respelled=True)
+    form = RecordForm(envelope=True, key_schemas=False, schemas=False, key_avro=_SCHEMAS, respelled=True)
     row = {"id": 5, "amount": None, "name": "x"}
 
     with patch.object(avro_reading, "_schema", lambda *_: fastavro.parse_schema(avro_reading._bare(_ROW))):
@@ -74,3 +75,24 @@ def test_avro_keys_are_spelled_like_those_of_the_table() -> None:
 
     own = read_keys(pa.array([b'{"id":5,"amount":null,"name":"x"}'], pa.binary()), form.of_table)
     assert keys.to_pylist() == own.to_pylist()
+
+
+def test_an_id_of_eight_bytes_may_stand_in_a_header() -> None:
+    bare = framed(_ROW, {"id": 5, "amount": None, "name": "x"})[5:]
+    schemas = AvroSchemas("", frame="globalId")
+    messages = [
+        SimpleNamespace(headers=lambda: [("apicurio.value.globalId", (7).to_bytes(8, "big"))]),
+        SimpleNamespace(headers=lambda: None),
+        SimpleNamespace(headers=lambda: None),
+    ]
+    asked = []
+
+    def schema(_: AvroSchemas, number: int) -> object:
+        asked.append(number)
+        return fastavro.parse_schema(avro_reading._bare(_ROW))
+
+    with patch.object(avro_reading, "_schema", schema):
+        framed_ = with_ids(messages, pa.array([bare, bare, None], pa.binary()), "value", schemas)
+        read = as_json(framed_, schemas).to_pylist()
+
+    assert (read, asked) == ([b'{"id":5,"amount":null,"name":"x"}', NO_JSON, None], [7])

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from incsnap.config.load import from_properties
 from incsnap.errors import ConfigError
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.tasks.formats import format_of
-from incsnap.verify.record_reading import RecordForm, for_table
+from incsnap.verify.edited_form import EditedRows
+from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE, RecordForm, for_table, read_rows
 from tests.support.properties import QUIET
 
-_SHAPE = TableShape(TableId("d", "t"), (Column("id", "int"), Column("v", "int", nullable=True)), (0,))
+_SHAPE = TableShape(
+    TableId("d", "t"), (Column("id", "int"), Column("v", "int", nullable=True), Column("f", "float")), (0,)
+)
+_MODE = "transforms.u.delete.tombstone.handling.mode"
 _UNWRAP = {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState"}
 
 
@@ -24,7 +29,7 @@ def test_forms_that_can_be_read() -> None:
     assert form_of({}) == RecordForm(envelope=True, key_schemas=False, schemas=False)
     assert form_of({"tombstones.on.delete": "false"}).tombstones is False
     unwrapped = form_of({**_UNWRAP, "transforms.u.add.fields": "op,source.ts_ms"})
-    assert (unwrapped.envelope, unwrapped.added) == (False, ("__op", "__source_ts_ms"))
+    assert (unwrapped.envelope, unwrapped.edited.added) == (False, ("__op", "__source_ts_ms"))
 
 
 def test_json_with_the_id_of_a_schema_is_encoded_as_plain_json_with_the_same_decimals() -> None:
@@ -46,28 +51,71 @@ def edited(**settings: str) -> dict[str, str]:
     return {**_UNWRAP, "transforms": "u,e", "transforms.u.add.fields": "op", **edits}
 
 
-def test_rows_whose_edits_leave_the_added_members_at_their_end_can_be_read() -> None:
-    assert form_of(edited(type="MaskField", fields="v")).added == ("__op",)
-    assert form_of(edited(type="ReplaceField", exclude="v")).added == ("__op",)
-    assert form_of(edited(type="ReplaceField", include="id,__op")).added == ("__op",)
-    assert form_of(edited(type="InsertField", static_field="x", static_value="y")).added == ("__op", "x")
+def test_edits_that_leave_the_added_members_at_the_end_are_read_by_columns() -> None:
+    for edits in (
+        edited(type="MaskField", fields="v"),
+        edited(type="ReplaceField", exclude="v"),
+        edited(type="ReplaceField", include="id,__op"),
+        edited(type="Cast", spec="v:string"),
+        edited(type="MaskField", fields="__op"),
+    ):
+        assert form_of(edits).edited == EditedRows(("__op",))
+    assert form_of(edited(type="InsertField", static_field="x", static_value="y")).edited == EditedRows(("__op", "x"))
+    assert form_of(edited(type="ReplaceField", exclude="__op")).edited == EditedRows()
+    assert form_of(edited(type="ReplaceField", renames="__op:what")).edited == EditedRows(("what",))
     envelope = {**edited(type="InsertField", static_field="x", static_value="y"), "transforms": "e"}
-    assert (form_of(envelope).envelope, form_of(envelope).added) == (True, ())
+    assert (form_of(envelope).envelope, form_of(envelope).edited) == (True, EditedRows())
+
+
+def test_times_in_another_zone_can_be_read() -> None:
+    zoned = {
+        "transforms": "z",
+        "transforms.z.type": "io.debezium.transforms.TimezoneConverter",
+        "transforms.z.converted.timezone": "Pacific/Easter",
+    }
+    assert form_of(zoned) == form_of({})
+
+
+def test_edits_that_move_the_members_are_read_row_by_row() -> None:
+    hoisted = form_of(edited(type="HoistField", field="row"))
+    assert hoisted.edited == EditedRows(("__op",), at_end=False, hoists=("row",))
+    marked = edited(type="Cast", spec="__deleted:boolean")
+    marked["transforms.u.delete.tombstone.handling.mode"] = "rewrite"
+    form = form_of(marked)
+    assert form.edited == EditedRows(("__deleted", "__op"), at_end=False, deleted="__deleted")
+
+    values = pa.array(
+        [b'{"id":1,"v":2,"__deleted":false,"__op":"u"}', b'{"id":1,"v":2,"__deleted":true,"__op":"d"}', None, b"?"],
+        pa.binary(),
+    )
+    states, rows = read_rows(values, form)
+    assert states.to_pylist() == [ROW, DELETION, TOMBSTONE, UNREADABLE]
+    assert rows.to_pylist() == [b'{"id":1,"v":2}', None, None, None]
+    states, rows = read_rows(pa.array([b'{"row":{"id":1,"v":2,"__op":"u"}}', b'{"row":null}'], pa.binary()), hoisted)
+    assert (states.to_pylist(), rows.to_pylist()) == ([ROW, DELETION], [b'{"id":1,"v":2}', None])
+
+
+def test_deletions_that_a_cast_does_not_concern_are_read_by_columns() -> None:
+    properties = edited(type="Cast", spec="v:string")
+    properties["transforms.u.delete.tombstone.handling.mode"] = "rewrite-with-tombstone"
+    values = [b'{"id":1,"v":"2","__deleted":"false","__op":"c"}', b'{"id":1,"v":"2","__deleted":"true","__op":"d"}']
+    states, rows = read_rows(pa.array(values, pa.binary()), form_of(properties))
+    assert (states.to_pylist(), rows.to_pylist()) == ([ROW, DELETION], [b'{"id":1,"v":"2"}', None])
 
 
 @pytest.mark.parametrize(
-    "edits",
+    ("edits", "why"),
     [
-        edited(type="MaskField", fields="__op"),
-        edited(type="ReplaceField", exclude="__op"),
-        edited(type="ReplaceField", include="id"),
-        edited(type="ReplaceField", renames="__op:what"),
-        edited(type="Cast", spec="v:string"),
-        edited(type="HoistField", field="row"),
+        (edited(type="ExtractField", field="v"), "puts the field v in the place of the row"),
+        (edited(type="Cast", spec="f:string"), "casts f of the type float"),
+        (edited(type="ReplaceField", renames="f:g"), "renames f of the type float"),
+        ({**edited(type="MaskField", fields="__deleted"), _MODE: "rewrite"}, "change __deleted"),
+        ({**edited(type="ReplaceField", exclude="__deleted"), _MODE: "rewrite"}, "drop __deleted"),
+        ({**_UNWRAP, _MODE: "drop"}, "drop deletions"),
     ],
 )
-def test_edits_of_the_added_members_and_of_types_are_refused(edits: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="edit its records"):
+def test_edits_that_cannot_be_repeated_are_refused_with_the_reason(edits: dict[str, str], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
         form_of(edits)
 
 
@@ -80,7 +128,7 @@ def test_edits_of_the_added_members_and_of_types_are_refused(edits: dict[str, st
                 "transforms.k.type": "org.apache.kafka.connect.transforms.ExtractField$Key",
                 "transforms.k.field": "id",
             },
-            "transforms edit its records|drop or move",
+            "transforms edit its keys|drop or move",
         ),
         (
             {

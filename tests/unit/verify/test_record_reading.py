@@ -12,6 +12,7 @@ from incsnap.connect.schema import Schema
 from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.envelope.framed_json import json_ends
 from incsnap.verify.avro_reading import NO_JSON
+from incsnap.verify.edited_form import EditedRows
 from incsnap.verify.record_reading import (
     DELETION,
     ROW,
@@ -112,7 +113,8 @@ def test_other_values_are_unreadable(value: bytes) -> None:
 
 
 def test_members_behind_the_columns_of_an_unwrapped_row_are_cut_off() -> None:
-    form = RecordForm(envelope=False, key_schemas=False, schemas=False, added=("__op", "__deleted"))
+    edited = EditedRows(("__op", "__deleted"), deleted="__deleted")
+    form = RecordForm(envelope=False, key_schemas=False, schemas=False, edited=edited)
     values = [
         b'{"id":1,"__op":"x","t":"a,\\"__op\\":1}","__op":"c","__deleted":"false"}',
         b'{"id":1,"__op":"d","__deleted":"true"}',

@@ -1,0 +1,33 @@
+"""The reading of rows whose members stand among the columns, or that a field contains: one after the other, as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from incsnap.columns.arrow import Array, BytesArray
+from incsnap.verify.avro_reading import spelled
+from incsnap.verify.edited_form import EditedRows
+
+
+def edited_rows(payload: BytesArray, edited: EditedRows) -> tuple[BytesArray, Array]:
+    """Return the rows without their members, and whether each is a deletion. What is no JSON object stays as it is."""
+    read = [_row(each, edited) for each in payload.to_pylist()]
+    return pa.array([row for row, _ in read], pa.binary()), pa.array([deleted for _, deleted in read], pa.bool_())
+
+
+def _row(value: bytes | None, edited: EditedRows) -> tuple[bytes | None, bool]:
+    if value is None:
+        return None, False
+    try:
+        row: Any = json.loads(value)
+        for name in edited.hoists:
+            row = row[name]
+        deleted = edited.deleted != "" and row[edited.deleted] in ("true", True)
+    except (ValueError, KeyError, TypeError):
+        return value, False
+    if not isinstance(row, dict):
+        return value, row is None
+    return spelled({name: each for name, each in row.items() if name not in edited.added}), deleted
