@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -70,12 +71,14 @@ def running_by_group(client: ClientSettings, worker: Mapping[str, str], connecto
     if not (group and topic and connector):
         return ""
     try:
-        described = admin_client(client).describe_consumer_groups([group], request_timeout=_REQUEST_SECONDS)
-        members = len(described[group].result().members)
+        with warnings.catch_warnings():
+            # The newer call answers for groups of consumers alone.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            described = admin_client(client).list_groups(group, timeout=_REQUEST_SECONDS)
+        members = sum(len(each.members) for each in described if each.id == group)
     except KafkaException as error:
-        raise ServerUnreachable(
-            f"Kafka does not describe the group {group} of workers: {error.args[0].str()}"
-        ) from None
+        why = error.args[0].str()
+        raise ServerUnreachable(f"Kafka does not describe the group {group} of workers: {why}") from None
     states = set()
     for key, value in newest_values(client, topic).items() if members else ():
         if key == f"status-connector-{connector}".encode() or key.startswith(f"status-task-{connector}-".encode()):
