@@ -11,6 +11,7 @@ from rich.table import Table
 
 from incsnap.errors import shorten
 from incsnap.monitoring.amounts import count, duration, moment, size
+from incsnap.monitoring.gap_status import gap_line
 from incsnap.monitoring.liveness import Liveness, stalled
 from incsnap.monitoring.status import (
     FAILED,
@@ -72,6 +73,10 @@ def _lines(status: JobStatus, liveness: Liveness, now_ms: int) -> Iterator[tuple
         wait = "XA transaction waits for its" if len(stream.prepared) == 1 else "XA transactions wait for their"
         yield "prepared", f"{len(stream.prepared)} {wait} XA COMMIT: {escape(names)}"
     yield "snapshot", escape(_snapshot(status.snapshot))
+    if status.gap is not None:
+        color = "red" if status.gap.failure else "yellow" if status.gap.is_open else ""
+        text = escape(gap_line(status.gap))
+        yield "gap", f"[{color}]{text}[/]" if color else text
     if status.verification is not None:
         color = "red" if status.verification.is_bad else ""
         text = escape(verification_line(status.verification))

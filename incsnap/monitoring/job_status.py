@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from incsnap.errors import IncsnapError, StoreFailed, shorten
+from incsnap.monitoring.gap_status import GapStatus
 from incsnap.monitoring.last_snapshot import SnapshotHistory
 from incsnap.monitoring.log_line import line, purge_warning
 from incsnap.monitoring.outages import KAFKA, MYSQL, Outages, failure_by
@@ -124,6 +125,7 @@ class Watch:
         self._sent_before = 0
         self._snapshots = SnapshotHistory()
         self._verification: VerificationStatus | None = None
+        self._gap: GapStatus | None = None
         self._history: deque[Point] = deque(maxlen=_HISTORY)
         self._status = JobStatus(
             release=__version__,
@@ -184,6 +186,11 @@ class Watch:
         with self._lock:
             self._verification = verification
 
+    def gap(self, gap: GapStatus) -> None:
+        """Record how far the comparison behind a gap in the binlog is."""
+        with self._lock:
+            self._gap = gap
+
     # -- called by readers of the status
 
     def status(self) -> JobStatus:
@@ -235,7 +242,7 @@ class Watch:
     def _look(self) -> JobStatus:
         with self._lock:
             run, path, before = self._run, self._report_path, self._status
-            verification = self._verification
+            verification, gap = self._verification, self._gap
         report = self._read_report(path)
         sums, now = self._sums(), time.monotonic()
         status = replace(
@@ -248,6 +255,7 @@ class Watch:
             rates=self._rates.of_job(now, sums),
             outages=self.outages.current(),
             verification=verification,
+            gap=gap,
         )
         if report is not None:
             # The new planner does not know the notifications and ended tables of earlier runs of the query.

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from incsnap.monitoring.gap_status import GapStatus
 from incsnap.monitoring.liveness import stalled
 from incsnap.monitoring.status import STATES, JobStatus, SnapshotStatus, StreamStatus, clock_ms
 from incsnap.monitoring.verification_status import VerificationStatus
@@ -43,6 +44,8 @@ class JobCollector(Collector):
         yield from _windows_and_tables(name, status.snapshot)
         if status.verification is not None:
             yield from _verification(name, status.verification)
+        if status.gap is not None:
+            yield from _gap(name, status.gap)
 
 
 def exposition(status: Callable[[], JobStatus]) -> Callable[[], bytes]:
@@ -209,6 +212,18 @@ def _verification(name: _Labels, shown: VerificationStatus) -> Iterator[Metric]:
     yield _by("verify_unverifiable_keys", unproved, name, "table", open_)
     refused = "1 for a table that cannot be compared, else 0."
     yield _by("verify_refused", refused, name, "table", [(each.table, bool(each.refused)) for each in shown.tables])
+
+
+def _gap(name: _Labels, shown: GapStatus) -> Iterator[Metric]:
+    """Yield the metrics of the comparison behind a gap in the binlog."""
+    yield from _gauges(
+        f"{_OURS}gap_",
+        name,
+        ("tables_left", "Tables that are not compared with their topics yet, behind a gap in the binlog.", shown.left),
+        ("tables_whole", "Tables that are read whole behind a gap.", shown.whole),
+        ("keys_sent", "Keys that differ behind a gap and are sent again.", shown.keys),
+        ("failures", "Attempts to compare behind a gap that failed, since the process's start.", shown.failures),
+    )
 
 
 def _gauges(prefix: str, labels: _Labels, *gauges: tuple[str, str, float | None]) -> Iterator[Metric]:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from incsnap.errors import OffsetError, shorten
+from incsnap.monitoring.gap_status import GapStatus
 from incsnap.monitoring.verification_status import VerificationStatus
 from incsnap.snapshot.dataclass_json import from_json
 
@@ -244,6 +245,7 @@ class JobStatus:
     last_snapshot: LastSnapshot = LastSnapshot()
     failure: Failure | None = None  #: None until a run of the query has failed
     verification: VerificationStatus | None = None  #: None without `incsnap.verify.interval`
+    gap: GapStatus | None = None  #: None unless the job has begun again behind a gap, and compares
     outages: tuple[Outage, ...] = ()  #: servers that do not answer now
     notifications: tuple[NotificationStatus, ...] = ()  #: the last 50, oldest first
 

@@ -6,12 +6,19 @@ import logging
 import secrets
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from pyspark.sql import SparkSession
 
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.gap_files import GapFiles
 from incsnap.config.settings import Settings
 from incsnap.errors import ServerUnreachable, shorten
+from incsnap.monitoring.gap_status import GapStatus
+from incsnap.monitoring.job_status import Watch
+from incsnap.monitoring.status import clock_ms
 from incsnap.spark.error_text import error_from_text
 from incsnap.spark.reader_jobs import ENDED
 from incsnap.spark.reader_turns import turns_of
@@ -30,14 +37,16 @@ _PAUSE_SECONDS = 5.0
 class GapRecovery:
     """A thread that closes the gap of `job`. It goes on where the thread of an earlier query has ended.
 
-    `root` is incsnap's part of the checkpoint, `tasks` is the most task slots.
+    `root` is incsnap's part of the checkpoint, `tasks` is the most task slots. `watch` shows how far the comparison is.
     """
 
-    def __init__(self, spark: SparkSession, settings: Settings, root: str, job: str, tasks: int) -> None:
+    def __init__(self, spark: SparkSession, settings: Settings, root: str, job: str, tasks: int, watch: Watch) -> None:
         self._context, self._group = spark.sparkContext, f"incsnap gap {secrets.token_hex(4)}"
         self._stopping = threading.Event()
         turn = partial(turns_of(spark.sparkContext).turn, self._stopping.is_set, tasks)
-        self._course = GapCourse(spark, settings, root, job, Allowance(self._stopping, tasks, turn))
+        self._course = GapCourse(spark, settings, root, job, Allowance(self._stopping, tasks, turn), self._progressed)
+        self._watch, self._status = watch, GapStatus(str(GapFiles(Files(root), job).behind() or ""), clock_ms())
+        watch.gap(self._status)
         threading.Thread(target=self._run, name="incsnap-gap", daemon=True).start()
 
     def close(self) -> None:
@@ -45,6 +54,23 @@ class GapRecovery:
         self._stopping.set()
         with suppress(*ENDED):
             self._context.cancelJobGroup(self._group)
+
+    def _progressed(self, left: int) -> None:
+        """Show how far the comparison is. `left`: tables that no answer names."""
+        answers = self._course.answers
+        parts = [part for answer in answers for part in answer.tables]
+        self._show(
+            left=left,
+            compared=sum(len(answer.named) for answer in answers),
+            whole=sum(part.whole for part in parts),
+            keys=sum(part.count for part in parts),
+            ended_ms=clock_ms() if answers and answers[-1].is_last else 0,
+            failure="",
+        )
+
+    def _show(self, **changed: Any) -> None:
+        self._status = replace(self._status, **changed)
+        self._watch.gap(self._status)
 
     def _run(self) -> None:
         failures = answered = 0
@@ -63,7 +89,8 @@ class GapRecovery:
                 failure = error_from_text(str(error)) or error
             if self._stopping.wait(_PAUSE_SECONDS):
                 return  # the session has ended, and with it what was running
-            if self._course.answered > answered:
-                answered, failures = self._course.answered, min(failures, _TOGETHER)
+            if len(self._course.answers) > answered:
+                answered, failures = len(self._course.answers), min(failures, _TOGETHER)
             failures += not isinstance(failure, ServerUnreachable)
+            self._show(failures=self._status.failures + 1, failure=shorten(failure))
             log.warning("The comparison behind the gap has failed, and begins again: %s", shorten(failure))

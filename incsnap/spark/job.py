@@ -136,7 +136,7 @@ def begin(spark: SparkSession, settings: Settings, run: Run) -> StreamingQuery:
         # Imported here, because few jobs ever need it.
         from incsnap.spark.gap_recovery import GapRecovery
 
-        call_at_end(query, GapRecovery(spark, settings, root, first.job_id, readers.count).close)
+        call_at_end(query, GapRecovery(spark, settings, root, first.job_id, readers.count, run.watch).close)
     elif settings.verify.interval_seconds is not None:
         # Until a gap is closed, its keys differ. Imported here, because most jobs do not need it.
         from incsnap.spark.standing_verification import begin_rounds

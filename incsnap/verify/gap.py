@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -59,18 +59,28 @@ class GapCourse:
     """The comparison of a job's tables behind a gap.
 
     `root` is incsnap's part of the checkpoint. `allowance` says what the comparison may use, and when it ends.
+    `progressed` is called with the number of tables that are left, before the first answer and after each answer.
     """
 
-    def __init__(self, spark: SparkSession, settings: Settings, root: str, job: str, allowance: Allowance) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        root: str,
+        job: str,
+        allowance: Allowance,
+        progressed: Callable[[int], None] = lambda left: None,
+    ) -> None:
         self._spark, self._settings, self._allowance = spark, settings, allowance
+        self._progressed = progressed
         self._gap = GapFiles(Files(root), job)
         self._client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
         self._answers: list[GapAnswer] = []
 
     @property
-    def answered(self) -> int:
-        """Return how many answers are written."""
-        return len(self._answers)
+    def answers(self) -> Sequence[GapAnswer]:
+        """Return the answers that are written."""
+        return self._answers
 
     def is_open(self) -> bool:
         """Return True if there are tables that no answer names."""
@@ -92,25 +102,32 @@ class GapCourse:
                 raise ServerUnreachable(error.message, error.hint) from None
             groups = self._groups(connection, alone=alone)
             log.info("Behind %s, %d tables are compared with their topics", behind, sum(map(len, groups)))
-            for group in groups:
+            self._progressed(sum(map(len, groups)))
+            for number, group in enumerate(groups):
                 self._allowance.go_on()
                 tables = self._answer(connection, group, behind)
-                self._write(group, tables, is_last=group is groups[-1])
+                self._write(group, tables, groups[number + 1 :])
             if not groups:
-                self._write({}, [], is_last=True)
+                self._write({}, [], [])
 
     def read_next_whole(self, reason: str) -> None:
         """Let the next table be read whole, because its comparison fails. Raise ServerUnreachable."""
         with closing(connect(self._settings.mysql)) as connection:
             groups = self._groups(connection, alone=True)
         for group in groups[:1]:
-            self._write(group, [_whole(str(table), reason) for table in group], is_last=len(groups) == 1)
+            self._write(group, [_whole(str(table), reason) for table in group], groups[1:])
 
-    def _write(self, group: Mapping[TableId, int], tables: Sequence[TableAnswer], *, is_last: bool) -> None:
-        """Write the answer about a group of tables. It is obeyed from now on."""
-        answer = GapAnswer(tuple(tables), tuple(map(str, group)), is_last)
-        self._gap.write_answer(self.answered + 1, answer)
+    def _write(
+        self,
+        group: Mapping[TableId, int],
+        tables: Sequence[TableAnswer],
+        left: Sequence[Mapping[TableId, int]],
+    ) -> None:
+        """Write the answer about a group of tables. It is obeyed from now on. `left`: the groups behind this one."""
+        answer = GapAnswer(tuple(tables), tuple(map(str, group)), is_last=not left)
+        self._gap.write_answer(len(self._answers) + 1, answer)
         self._answers.append(answer)
+        self._progressed(sum(map(len, left)))
 
     def _groups(self, connection: Connection[Any], *, alone: bool) -> list[dict[TableId, int]]:
         """Return the tables that no answer names, in groups that are compared together."""
@@ -198,7 +215,7 @@ class GapCourse:
                 for own in _batched(keys, _LIST_KEYS):
                     for some in _batched(own, _CHECKED):
                         ListedKeys.read(format_, [key_text(json.loads(key)) for key in some])
-                    file = self._gap.write_keys(self.answered + 1, f"{place}-{len(answers)}", own)
+                    file = self._gap.write_keys(len(self._answers) + 1, f"{place}-{len(answers)}", own)
                     answers.append(TableAnswer(name, file, len(own)))
         except (KeyRefused, ValueError) as error:
             return [_whole(name, f"Its keys cannot be sent again: {error}.")]

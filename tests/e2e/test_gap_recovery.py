@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 from pymysql.cursors import Cursor
 
+from incsnap.checkpoint.files import Files
 from incsnap.gtid import GtidSet
+from incsnap.monitoring.gap_status import GapStatus
+from incsnap.monitoring.job_status import NAME
+from incsnap.monitoring.status import load
 from incsnap.tables import TableId
 from lab.captured_database import CapturedDatabase, captured_database
 from lab.running_job import RunningJob, end_of
@@ -120,6 +124,9 @@ def test_what_differs_behind_a_gap_is_sent_and_nothing_else(play: CapturedDataba
     restore_the_backup(play, orders)
     with play.job(settings) as job:
         await_closed(play, job, 2)
+        job.wait_until("the status shows the comparison's end", lambda: not shown_gap(play).is_open)
+        gap = shown_gap(play)
+        assert (gap.left, gap.whole, gap.keys, gap.failures) == (0, 0, 8, 0)
         play.drain(job)
         job.stop()
     assert "with other transactions under delivered GTIDs" in play.log.read_text()
@@ -127,6 +134,12 @@ def test_what_differs_behind_a_gap_is_sent_and_nothing_else(play: CapturedDataba
     assert ops(play, orders, before) == {"r": [302, 304, 306, 308, 310, 320, 340], "d": [331], "t": [331]}
     for proof in play.verdicts():
         assert proof.comparison.faults() == []
+
+
+def shown_gap(play: CapturedDatabase) -> GapStatus:
+    """Return what `incsnap status` shows of the comparison."""
+    status = load(Files(str(play.checkpoint / "incsnap")).read_json(NAME))
+    return status.gap or GapStatus("", 0)
 
 
 def assert_closed(play: CapturedDatabase) -> None:

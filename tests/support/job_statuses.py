@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from incsnap.monitoring.gap_status import GapStatus
 from incsnap.monitoring.status import (
     RUNNING,
     FinishedTable,
@@ -22,6 +23,7 @@ from incsnap.monitoring.status import (
 from incsnap.monitoring.verification_status import TableVerification, VerificationStatus
 
 BINLOG = "binlog.000042"
+SERVER = "2bd36f56-0000-4000-8000-000000000001"
 
 
 def now_ms() -> int:
@@ -114,6 +116,15 @@ def running(**changed: object) -> JobStatus:
             ended_ms=now - 600_000,
             seconds=95.0,
             tables=(TableVerification("shop.orders", 83_000, 2, 1), TableVerification("shop.lines", 166_000)),
+        ),
+        gap=GapStatus(
+            "2bd36f56-0000-4000-8000-000000000001:1-77",
+            now - 60_000,
+            left=3,
+            compared=9,
+            whole=1,
+            keys=1_234,
+            failures=2,
         ),
         sums=Sums(123_000, 12_345_678, 5_240_000, 512, 9_876_543_210),
         rates=Rates(1_234.0, 64_200.0, 51_000_000.0),

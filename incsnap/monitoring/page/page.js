@@ -72,15 +72,18 @@ function showHistory(points) {
 // Return the tables of snapshots that were not read to their end.
 const failedTables = (status) => status.snapshot.finished.filter((each) => !["SUCCEEDED", "EMPTY"].includes(each.status));
 
+// Until the tables are compared, the topics lack what was changed in a gap of the binlog.
+const isClosingGap = (status) => Boolean(status.gap) && !status.gap.ended_ms;
+
 function showState(status) {
   $("prefix").textContent = status.topic_prefix;
   const silent = status.asked_ms && status.state === "running" && status.written_ms - status.asked_ms > 120000;
   const state = silent ? "stalled" : status.state, failed = failedTables(status);
   // The worst of what holds comes first: a job that does not run, a table that failed, a pause.
   const told = [...(state === "running" ? [] : [state]), ...(failed.length ? [`${failed.length} failed`] : []),
-    ...(status.snapshot.paused ? ["paused"] : [])];
+    ...(status.snapshot.paused ? ["paused"] : []), ...(isClosingGap(status) ? ["closing a gap"] : [])];
   document.title = `${status.topic_prefix}: ${told.length ? told.join(", ") : state}`;
-  const more = [...(status.snapshot.paused ? ["snapshot paused"] : []),
+  const more = [...(status.snapshot.paused ? ["snapshot paused"] : []), ...(isClosingGap(status) ? ["closing a gap"] : []),
     ...(failed.length ? [`${failed.length} ${failed.length === 1 ? "table" : "tables"} failed`] : [])];
   $("state").textContent = [state, ...more].join(" · ");
   $("state").className = `state ${state}${more.length ? " attention" : ""}`;
@@ -98,6 +101,18 @@ function showState(status) {
     const passed = status.state === "retrying" || status.state === "failed" ? "" : " (it has passed)";
     $("trouble").textContent = `${moment(failure.at_ms)}: ${failure.message} → ${failure.hint}${passed}`;
   }
+}
+
+function showGap(status) {
+  const gap = status.gap;
+  $("gap").hidden = !gap;
+  if (!gap) return;
+  const told = [gap.ended_ms ? `${count(gap.compared)} tables were compared until ${moment(gap.ended_ms)}`
+    : `tables are compared with their topics: ${count(gap.compared)} done, ${count(gap.left)} left`,
+    `${count(gap.keys)} keys that differ are sent again${gap.whole ? `, and ${count(gap.whole)} tables are read whole` : ""}`];
+  if (gap.failure) told.push(`the last attempt failed: ${gap.failure}`);
+  $("gap").textContent = `Gap in the binlog: ${told.join("; ")}`;
+  $("gap").className = gap.failure || !gap.ended_ms ? "trouble" : "quiet";
 }
 
 function showVerification(status) {
@@ -262,7 +277,7 @@ async function renew() {
     const [, status] = await ask("status");
     points.push([status.written_ms, status.stream ? status.stream.lag_ms : 0, status.rates.events, status.rates.rows, status.rates.bytes]);
     points = points.slice(-900);
-    for (const show of [showState, showVerification, showFigures, showSnapshot, showWindows, showStream, showTold]) show(status);
+    for (const show of [showState, showGap, showVerification, showFigures, showSnapshot, showWindows, showStream, showTold]) show(status);
     showHistory(points);
   } catch (error) {
     const name = $("prefix").textContent;

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from incsnap.checkpoint.gap_files import GapAnswer
 from incsnap.errors import ChunkFailed, ServerUnreachable
+from incsnap.monitoring.gap_status import GapStatus
 from incsnap.spark import gap_recovery
 from incsnap.spark.gap_recovery import GapRecovery
 from tests.support.waiting import wait_until
@@ -30,10 +32,10 @@ class Course:
     def __init__(self, compare: Callable[[Course], None]) -> None:
         self._compare = compare
         self.calls: list[str] = []
-        self.answered = 0
+        self.answers: list[GapAnswer] = []
 
     def is_open(self) -> bool:
-        return self.answered < 2
+        return len(self.answers) < 2
 
     def run(self, *, alone: bool) -> None:
         self.calls.append("alone" if alone else "together")
@@ -41,16 +43,31 @@ class Course:
 
     def read_next_whole(self, reason: str) -> None:
         self.calls.append("whole")
-        self.answered += 1
+        self.answer()
+
+    def answer(self) -> None:
+        self.answers.append(GapAnswer((), ("shop.a",), is_last=len(self.answers) == 1))
 
 
-def closed_by(monkeypatch: pytest.MonkeyPatch, compare: Callable[[Course], None]) -> list[str]:
+class ShownGaps:
+    """A watch that keeps what it shall show."""
+
+    def __init__(self) -> None:
+        self.shown: list[GapStatus] = []
+
+    def gap(self, status: GapStatus) -> None:
+        self.shown.append(status)
+
+
+def closed_by(
+    monkeypatch: pytest.MonkeyPatch, compare: Callable[[Course], None], watch: ShownGaps | None = None
+) -> list[str]:
     """Return the calls of a thread that closes a gap."""
     course = Course(compare)
     monkeypatch.setattr(gap_recovery, "GapCourse", lambda *_: course)
     monkeypatch.setattr(gap_recovery, "_PAUSE_SECONDS", 0.0)
     session: Any = Session()
-    recovery = GapRecovery(session, session, "", "job", 1)
+    recovery = GapRecovery(session, session, "", "job", 1, watch or ShownGaps())  # type: ignore[arg-type]
     wait_until(lambda: not course.is_open() or len(course.calls) > 20)
     recovery.close()
     return course.calls
@@ -69,8 +86,8 @@ def test_a_table_that_always_fails_is_read_whole(monkeypatch: pytest.MonkeyPatch
 
 def test_a_table_that_fails_lets_others_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     def first_succeeds(course: Course) -> None:
-        if course.calls[-1] == "alone":
-            course.answered = max(course.answered, 1)
+        if course.calls[-1] == "alone" and not course.answers:
+            course.answer()
         raise ChunkFailed("the second table cannot be read")
 
     calls = closed_by(monkeypatch, first_succeeds)
@@ -82,4 +99,8 @@ def test_a_server_that_is_away_lets_no_table_be_read_whole(monkeypatch: pytest.M
     def away(course: Course) -> None:
         raise ServerUnreachable("MySQL is away", "Wait.")
 
-    assert set(closed_by(monkeypatch, away)) == {"together"}
+    watch = ShownGaps()
+    assert set(closed_by(monkeypatch, away, watch)) == {"together"}
+    assert watch.shown[0].failure == ""
+    assert {each.failure for each in watch.shown[1:]} == {"MySQL is away"}
+    assert watch.shown[2].failures == 2
