@@ -65,7 +65,7 @@ class ConnectWorker:
 
     def __init__(self, program: Child, port: int) -> None:
         self.program = program
-        self._root = f"http://127.0.0.1:{port}"
+        self.url = f"http://127.0.0.1:{port}"  #: address of its REST interface
 
     def start(self, name: str, properties: Mapping[str, str]) -> None:
         """Add a connector. It runs some seconds later: see `state`."""
@@ -109,7 +109,7 @@ class ConnectWorker:
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._root + path, data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 text = answer.read()

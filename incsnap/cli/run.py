@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
@@ -37,6 +38,22 @@ def run(file: str, worker: str | None, skip_check: bool, replace_job: bool) -> N
     """Run the job until it is interrupted.
 
     Exit code 2 (PreflightFailed): a server is not ready, so the job was not started.
+    """
+    run_job(file, worker, skip_check=skip_check, replace_job=replace_job)
+
+
+def run_job(
+    file: str,
+    worker: str | None,
+    *,
+    skip_check: bool = False,
+    replace_job: bool = False,
+    await_place: Callable[[Event], None] | None = None,
+) -> None:
+    """Run the job of `file` and of the `worker`'s file until it is interrupted.
+
+    `skip_check` and `replace_job` are the options of `run`. `await_place`: see `run_forever`. Raise PreflightFailed if
+    a server is not ready.
     """
     from incsnap.spark.worker_python import leave_pandas_out
 
@@ -77,6 +94,7 @@ def run(file: str, worker: str | None, skip_check: bool, replace_job: bool) -> N
             explain(file, worker).settings,
             *asked,
             await_servers=partial(_await_servers, loaded.settings, waits_for) if waits_for else None,
+            await_place=await_place,
             replace_job=replace_job,
         )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from contextlib import suppress
+from threading import Event
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from incsnap.config.settings import Settings
 
 #: Seconds between two looks at a connector that is to end.
-_PAUSE_SECONDS = 1.0
+_PAUSE_SECONDS = 0.3
 
 
 @click.command()
@@ -26,45 +26,73 @@ _PAUSE_SECONDS = 1.0
     type=click.Path(dir_okay=False),
     help="File with the offset: what GET /connectors/NAME/offsets prints, or that of a standalone worker.",
 )
-@click.option("--rest", metavar="URL", help="Address of Kafka Connect. Default: what the worker's file names.")
+@click.option("--rest", metavar="URL", help="Address of Kafka Connect, to see that the connector is stopped.")
 @click.option("--wait", is_flag=True, help="Check everything now, and wait until the connector has stopped.")
-def takeover(file: str, worker: str | None, dry_run: bool, offsets: str | None, rest: str | None, wait: bool) -> None:
+@click.option("--run", "runs", is_flag=True, help="Also start the job, with Spark ready before the connector stops.")
+def takeover(
+    file: str, worker: str | None, dry_run: bool, offsets: str | None, rest: str | None, wait: bool, runs: bool
+) -> None:
     """Continue the topics of a stopped connector, without a gap and without repetitions.
 
     FILE is the connector's file, with bootstrap.servers and checkpoint.location. The command reads the connector's
     offset where Kafka Connect keeps it, and the records behind it in the topics. It writes the place into the
-    checkpoint, and nothing to MySQL or Kafka. Then start the job with `incsnap run FILE`.
+    checkpoint, and nothing to MySQL or Kafka. Then start the job with `incsnap run FILE`, or let the command start it
+    (--run).
 
     Exit code 2 (ConfigError): the connector runs, or the job cannot continue there.
     """
     from incsnap.checkpoint.object_store import set_access
-    from incsnap.cli import output
+    from incsnap.cli.run import run_job
     from incsnap.config.documents import read_document
     from incsnap.config.load import read
     from incsnap.errors import ConfigError
     from incsnap.takeover.connector_offset import offset_of
-    from incsnap.takeover.differences import differences
-    from incsnap.takeover.gtid_sources import GtidSources
-    from incsnap.takeover.join import join, require_new_checkpoint, write
+    from incsnap.takeover.join import require_new_checkpoint
     from incsnap.takeover.offset_sources import find_offset
 
-    loaded = read(file, worker)
-    settings = loaded.settings
+    if dry_run and runs:
+        raise ConfigError("--dry-run writes nothing, and --run starts a job", "Give one of them.")
+    settings = read(file, worker).settings
     set_access(settings.checkpoint_location, settings.store)
     require_new_checkpoint(settings)
     kept = find_offset(settings, file, worker, offsets)
     offset_of(kept.content)
     of_worker = {} if worker is None else read_document(worker)
-    running = _running(settings, rest, of_worker, kept.connector)
+    running, by_connect = _running(settings, rest, of_worker, kept.connector)
     if running and not wait:
         raise ConfigError(
             f"the connector {kept.connector} still runs: {running}",
             f"Stop it (PUT /connectors/{kept.connector or 'NAME'}/stop) and try again, or wait for it with --wait.",
         )
-    while running:
-        click.echo(f"Ready. Stop the connector now ({running}).", err=True)
-        time.sleep(_PAUSE_SECONDS)
-        running = _running(settings, rest, of_worker, kept.connector)
+
+    def take_over(stopping: Event) -> None:
+        if running:
+            click.echo(f"Ready. Stop the connector now ({running}).", err=True)
+            _await_end(settings, rest, of_worker, kept.connector, stopping, seen_by_connect=by_connect)
+        if not stopping.is_set():
+            _take_over(settings, file, worker, offsets, dry_run=dry_run)
+
+    if runs:
+        run_job(file, worker, await_place=take_over)
+        return
+    take_over(Event())
+    if not dry_run:
+        click.echo(f"Next: incsnap run {file}" + (f" --worker {worker}" if worker else ""))
+
+
+def _take_over(settings: Settings, file: str, worker: str | None, offsets: str | None, *, dry_run: bool) -> None:
+    """Find the place of a stopped connector, say what was found, and write the place into the checkpoint.
+
+    The parameters are those of `takeover`.
+    """
+    from incsnap.cli import output
+    from incsnap.config.documents import read_document
+    from incsnap.takeover.connector_offset import offset_of
+    from incsnap.takeover.differences import differences
+    from incsnap.takeover.gtid_sources import GtidSources
+    from incsnap.takeover.join import join, write
+    from incsnap.takeover.offset_sources import find_offset
+
     kept = find_offset(settings, file, worker, offsets)
     click.echo(f"{kept.where} has the offset of the connector {kept.connector or settings.topic_prefix}.")
     joined = join(settings, offset_of(kept.content), GtidSources.of(read_document(file)))
@@ -76,13 +104,44 @@ def takeover(file: str, worker: str | None, dry_run: bool, offsets: str | None, 
         click.echo("Nothing was written (--dry-run).")
         return
     write(settings, joined)
-    click.echo(f"Next: incsnap run {file}" + (f" --worker {worker}" if worker else ""))
 
 
-def _running(settings: Settings, rest: str | None, worker: Mapping[str, str], connector: str) -> str:
-    """Return in words why the connector seems to run; "" if nothing says so.
+def _await_end(
+    settings: Settings,
+    rest: str | None,
+    worker: Mapping[str, str],
+    connector: str,
+    stopping: Event,
+    *,
+    seen_by_connect: bool,
+) -> None:
+    """Wait until the connector has ended, or until `stopping` is set.
 
-    `worker`: settings of its worker.
+    `seen_by_connect`: whether Connect has said that the connector runs. Then it also says when the connector has
+    stopped. A worker that does not answer any more was killed, perhaps with others that go on: then the topics are
+    watched. The other parameters are those of `_running`.
+    """
+    from incsnap.errors import ServerUnreachable
+
+    watches = not seen_by_connect
+    while not stopping.wait(_PAUSE_SECONDS):
+        try:
+            running, _ = _running(settings, rest, worker, connector, watches=watches)
+        except ServerUnreachable:
+            if rest is None:
+                raise
+            rest, watches = None, True
+            continue
+        if not running:
+            return
+
+
+def _running(
+    settings: Settings, rest: str | None, worker: Mapping[str, str], connector: str, *, watches: bool = True
+) -> tuple[str, bool]:
+    """Return in words why the connector seems to run ("" if nothing says so), and whether Connect has said so.
+
+    `worker`: settings of its worker. `watches`: whether to watch the topics too, if Connect does not say that it runs.
     """
     from incsnap.config.topics import topics_of
     from incsnap.errors import ConfigError, ServerUnreachable
@@ -100,8 +159,8 @@ def _running(settings: Settings, rest: str | None, worker: Mapping[str, str], co
             # The worker's file may be that of another machine.
             with suppress(ServerUnreachable, ConfigError):
                 state = running_by_rest(named, connector)
-    if state:
-        return state
+    if state or not watches:
+        return state, bool(state)
     with connect(settings.mysql) as connection:
         topics = {topic for table in tables(connection, settings.tables) for topic in topics_of(settings, table)}
-    return arriving_records(client, topics)
+    return arriving_records(client, topics), False

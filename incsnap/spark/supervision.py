@@ -55,6 +55,7 @@ def run_forever(
     ask: Callable[[SparkSession], None] = lambda spark: None,
     *,
     await_servers: Callable[[Outages, threading.Event], None] | None = None,
+    await_place: Callable[[threading.Event], None] | None = None,
     replace_job: bool = False,
 ) -> None:
     """Run the job in the foreground until SIGINT or SIGTERM, or until it ends by itself (`snapshot.mode=initial_only`).
@@ -66,7 +67,8 @@ def run_forever(
 
     `explained`: the settings as the page shows them. `ask`: called with the session before the first query.
     `await_servers`: called first, if a server did not answer before; it returns when all answer or the event is set.
-    `replace_job`: see `session_job.start`.
+    `await_place`: called when Spark has started; it returns when the checkpoint has the place at which a new job
+    begins, or when the event is set. `replace_job`: see `session_job.start`.
     """
     stopping = threading.Event()
 
@@ -104,6 +106,8 @@ def run_forever(
             signal.signal(signal.SIGINT, ask_to_stop)
             try:
                 ask(spark)
+                if await_place is not None:
+                    await_place(stopping)
                 _supervise(spark, settings, stopping, launch.before_query, Run(watch, prefix, uuid4().hex), lock)
             finally:
                 prefix.close()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
-
-from pymysql.connections import Connection
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.location import own_part
@@ -16,17 +13,13 @@ from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.checkpoint.status import newest_offset
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, shorten
-from incsnap.mysql import catalog, watermarks
+from incsnap.mysql import watermarks
 from incsnap.mysql.session import connect
 from incsnap.mysql.xa import prepared_xids
-from incsnap.snapshot.context import Scan, id_of
 from incsnap.snapshot.offset import Offset
 from incsnap.takeover.altered_tables import RUN_AGAIN, described, what_it_needs
-from incsnap.takeover.java_writing import write_key
+from incsnap.takeover.handed_snapshot import fields_of_snapshot
 from incsnap.takeover.schema_history import HistoryTopic, records, statements
-
-_INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
-_TEXTS = ("char", "varchar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +71,7 @@ def hand_back(settings: Settings, history: HistoryTopic | None = None) -> HandBa
             made = statements(databases, tables)
             written = records(settings.topic_prefix, place, made, time.time_ns() // 1_000_000)
             lines.append(f"The schema history {history.name} gets the present definitions of {len(tables)} tables.")
-        running, sentences = _of_snapshot(connection, end)
+        running, sentences = fields_of_snapshot(connection, end)
     offset = {**place, **running}
     return HandBack(settings.topic_prefix, offset, (*lines, *sentences), tuple(written))
 
@@ -106,63 +99,3 @@ def _end(settings: Settings, files: Files) -> Offset:
             "XA COMMIT or XA ROLLBACK them while the job runs, stop the job, and try again.",
         )
     return end
-
-
-def _of_snapshot(connection: Connection[Any], end: Offset) -> tuple[dict[str, Any], list[str]]:
-    """Return the fields of the offset for the snapshots under way, and sentences about them."""
-    snapshot, lines = end.snapshot, list[str]()
-    waiting = [*(scan.request for scan in snapshot.scans), *snapshot.queue]
-    name = "incremental_snapshot_collections"
-    tables: list[str] = []
-    collections: list[dict[str, str | None]] = []
-    for request in waiting:
-        collection = request.collection
-        if collection.chosen is not None:
-            lines.append(f"{collection.table}: Debezium cannot read rows that a signal chooses. Signal them later.")
-            continue
-        tables.append(str(collection.table))
-        collections.append(
-            {
-                f"{name}_id": str(collection.table),
-                f"{name}_additional_condition": collection.condition or None,
-                f"{name}_surrogate_key": collection.surrogate or None,
-            }
-        )
-    if not collections:
-        return {}, lines
-    fields = {
-        name: json.dumps(collections, separators=(",", ":")),
-        "incremental_snapshot_correlation_id": id_of(waiting[0].signal),
-    }
-    scan = next((each for each in snapshot.scans if each.request.collection.chosen is None), None)
-    keys = None if scan is None else _keys(connection, end, scan)
-    if scan is not None and keys is not None:
-        last, maximum = keys
-        fields["incremental_snapshot_primary_key"] = write_key(last).hex()
-        fields["incremental_snapshot_maximum_key"] = write_key(maximum).hex()
-        lines.append(f"The snapshot of {scan.table} goes on behind the key {last}.")
-    listed = ", ".join(tables[0 if keys is None else 1 :])
-    if listed:
-        lines.append(f"Snapshots begin at the first row of: {listed}.")
-    return fields, lines
-
-
-def _keys(connection: Connection[Any], end: Offset, scan: Scan) -> tuple[list[int | str], list[int | str]] | None:
-    """Return the last key that was sent without a gap, and the greatest key; None if Debezium is to begin anew."""
-    if scan.again or scan.quarantine or scan.descending or scan.maximum is None:
-        return None
-    flying = [window for window in end.snapshot.in_flight if window.scan == scan.number]
-    last = flying[0].lower if flying else scan.boundary
-    shape = catalog.shape_of(connection, scan.table)
-    if last is None or shape is None:
-        return None
-    types = {column.name: column.type for column in shape.columns}
-    keys = []
-    for key in (last, scan.maximum):
-        values = []
-        for column, text in zip(scan.columns, key, strict=True):
-            if text is None or types.get(column) not in (*_INTEGERS, *_TEXTS):
-                return None
-            values.append(int(text) if types[column] in _INTEGERS else text)
-        keys.append(values)
-    return keys[0], keys[1]

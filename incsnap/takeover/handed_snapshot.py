@@ -1,0 +1,108 @@
+"""The snapshots of a job that goes back to a connector, in the form in which Debezium keeps an incremental snapshot.
+
+Debezium reads one table after the other. It goes on in the first one behind the last key, up to the maximum key, and
+begins the others at their first rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.mysql import catalog
+from incsnap.snapshot.commands import ChosenRows
+from incsnap.snapshot.context import Request, Scan, id_of
+from incsnap.snapshot.keys import Key
+from incsnap.snapshot.offset import Offset
+from incsnap.snapshot.window import Window
+from incsnap.tables import TableShape
+from incsnap.takeover.java_writing import write_key
+
+_COLLECTIONS = "incremental_snapshot_collections"
+_INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
+_TEXTS = ("char", "varchar")
+
+
+def fields_of_snapshot(connection: Connection[Any], end: Offset) -> tuple[dict[str, Any], list[str]]:
+    """Return the fields of a connector's offset for the snapshots under way at `end`, and sentences about them."""
+    snapshot, lines = end.snapshot, list[str]()
+    fields: dict[str, Any] = {}
+    begun: list[Request] = []
+    for scan in snapshot.scans:
+        keys = None if begun or not _is_of_debezium(scan.request, begun=True) else _keys(connection, end, scan)
+        if keys is not None:
+            last, maximum = keys
+            fields["incremental_snapshot_primary_key"] = write_key(last).hex()
+            fields["incremental_snapshot_maximum_key"] = write_key(maximum).hex()
+            lines.append(f"The snapshot of {scan.table} goes on behind the key {last}.")
+            begun.append(scan.request)
+    unfinished = [*(scan.request for scan in snapshot.scans), *snapshot.queue]
+    anew = [each for each in unfinished if each not in begun and _is_of_debezium(each, begun=False)]
+    for each in unfinished:
+        if each not in begun and each not in anew:
+            lines.append(f"{each.table}: Debezium cannot read rows that a signal chooses. Signal them later.")
+    if anew:
+        lines.append(f"Snapshots begin at the first row of: {', '.join(str(each.table) for each in anew)}.")
+    waiting = [*begun, *anew]
+    if waiting:
+        fields[_COLLECTIONS] = json.dumps([_collection(each) for each in waiting], separators=(",", ":"))
+        fields["incremental_snapshot_correlation_id"] = id_of(waiting[0].signal)
+    return fields, lines
+
+
+def sent_up_to(scan: Scan, windows: Iterable[Window]) -> Key | None:
+    """Return the last key up to which all rows of a table were sent; None if there is none or this is not known.
+
+    `windows` are those in flight, in the order in which they were planned. A range that is read again is planned behind
+    ranges that follow it. So the key is known only if the windows follow each other up to the end of what is planned.
+    """
+    if scan.again or scan.quarantine or scan.descending:
+        return None
+    flying = [window for window in windows if window.scan == scan.number]
+    if not flying:
+        return scan.boundary
+    ends = [*(window.lower for window in flying[1:]), scan.boundary]
+    return flying[0].lower if [window.upper for window in flying] == ends else None
+
+
+def _is_of_debezium(request: Request, *, begun: bool) -> bool:
+    """Whether Debezium can read the rows of a request. It can go on in a range of keys, but not begin one."""
+    chosen = request.collection.chosen
+    return chosen is None or (begun and _is_range(chosen))
+
+
+def _is_range(chosen: ChosenRows) -> bool:
+    return bool(chosen.first or chosen.last) and not chosen.every
+
+
+def _collection(request: Request) -> dict[str, str | None]:
+    collection = request.collection
+    return {
+        f"{_COLLECTIONS}_id": str(collection.table),
+        f"{_COLLECTIONS}_additional_condition": collection.condition or None,
+        f"{_COLLECTIONS}_surrogate_key": collection.surrogate or None,
+    }
+
+
+def _keys(connection: Connection[Any], end: Offset, scan: Scan) -> tuple[list[int | str], list[int | str]] | None:
+    """Return the last key that was sent without a gap, and the maximum key; None if the table is to begin anew."""
+    last, maximum = sent_up_to(scan, end.snapshot.in_flight), scan.last or scan.maximum
+    shape = catalog.shape_of(connection, scan.table)
+    if last is None or maximum is None or shape is None:
+        return None
+    keys = [as_values(shape, scan.columns, key) for key in (last, maximum)]
+    return None if keys[0] is None or keys[1] is None else (keys[0], keys[1])
+
+
+def as_values(shape: TableShape, columns: Sequence[str], key: Key) -> list[int | str] | None:
+    """Return a key as Debezium has it in Java; None if a column is neither an integer nor a text."""
+    types = {column.name: column.type for column in shape.columns}
+    values: list[int | str] = []
+    for column, text in zip(columns, key, strict=False):
+        if text is None or types.get(column) not in (*_INTEGERS, *_TEXTS):
+            return None
+        values.append(int(text) if types[column] in _INTEGERS else text)
+    return values if len(values) == len(columns) else None
