@@ -27,7 +27,8 @@ pytestmark = pytest.mark.skipif(_CHROMIUM is None, reason="no Chromium on this m
 
 @dataclass
 class Job:
-    status: JobStatus = field(default_factory=running)
+    #: A job without a gap, which would be named in the title.
+    status: JobStatus = field(default_factory=lambda: running(gap=None))
     token: str = TOKEN
     sent: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
@@ -97,6 +98,26 @@ def test_the_page_shows_all_parts_of_a_busy_job(page: Page) -> None:
     expect(page.locator("#told")).to_contain_text("STARTED nightly shop.orders,shop.lines")
     expect(page.locator("#finished")).to_contain_text("shop.lines INCOMPLETE, 4,000,000 rows")
     expect(page.locator("#stream")).to_contain_text("binlog.000042:1,000,000")
+
+
+def test_the_page_shows_a_gap_while_it_is_compared_and_afterwards(page: Page, job: Job) -> None:
+    gap = running().gap
+    assert gap is not None
+    gap = replace(gap, failures=0, whole=0)
+    job.status = replace(job.status, gap=gap)
+    expect(page.locator("#gap")).to_have_text(
+        "Gap in the binlog: tables are compared with their topics: 9 done, 3 left;"
+        " 1,234 keys that differ are sent again"
+    )
+    expect(page.locator("#state")).to_have_text("running · closing a gap · 1 table failed")
+    expect(page).to_have_title("shop: 1 failed, closing a gap")
+    job.status = replace(job.status, gap=replace(gap, failure="MySQL is away"))
+    expect(page.locator("#gap")).to_contain_text("the last attempt failed: MySQL is away")
+    job.status = replace(job.status, gap=replace(gap, left=0, ended_ms=1))
+    expect(page.locator("#gap")).to_contain_text("tables were compared until")
+    expect(page.locator("#state")).to_have_text("running · 1 table failed")
+    job.status = replace(job.status, gap=None)
+    expect(page.locator("#gap")).to_be_hidden()
 
 
 def test_windows_are_drawn_on_the_side_of_the_stream_where_they_are(page: Page) -> None:
