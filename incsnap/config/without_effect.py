@@ -20,8 +20,11 @@ _REASONS = {
         exactly.once.support transaction.boundary transaction.boundary.interval.ms
     """,
     "The job keeps its place in `checkpoint.location`.": "offset.* internal.key.converter internal.value.converter",
+    "There is no schema history: the binlog and the server describe the tables. `incsnap hand-back` reads it.": """
+        schema.history.internal*
+    """,
     "There is no schema history: the binlog and the server describe the tables.": """
-        schema.history.internal* database.history database.history.* ddl.parser.type
+        database.history database.history.* ddl.parser.type
         snapshot.mode.configuration.based.snapshot.schema snapshot.mode.configuration.based.snapshot.on.schema.error
     """,
     "A record that cannot be written stops the job, or is handled by `event.*.failure.handling.mode`.": """

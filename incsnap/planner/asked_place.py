@@ -22,6 +22,7 @@ from incsnap.checkpoint.files import Files
 from incsnap.config.settings import Settings, StartPlace
 from incsnap.errors import ConfigError, shorten
 from incsnap.gtid import GtidSet
+from incsnap.mysql.session import QueryRefusedError
 from incsnap.mysql.start_place import start_gtids
 from incsnap.snapshot.offset import Offset
 
@@ -62,7 +63,7 @@ class AskedPlaces:
                 continue
             try:
                 before = start_gtids(connection, each.place)
-            except ConfigError as error:
+            except (ConfigError, QueryRefusedError) as error:
                 log.warning("Signal %s is ignored: %s. %s", each.id, error.message, error.hint)
                 continue
             self._files.write_json(FILE, {"id": each.id, "row": each.row, "gtids": str(before)}, durable=True)

@@ -54,7 +54,7 @@ def incsnap(*words: object) -> str:
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     sys.stdout.write(done.stdout + done.stderr)
     done.check_returncode()
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 def sent_by_connector(play: CapturedDatabase, number: int) -> None:
