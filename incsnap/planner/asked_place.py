@@ -4,7 +4,7 @@ As in Debezium, the place counts from the next start on. The signal is checked w
 beside the checkpoint. The next start begins a new job there (`begin_where_asked`).
 
 A row of the signal table lies behind a place that is older than it, so the job comes to the row again. The offset has
-the places of such rows, and a row is obeyed once.
+the GTIDs of such rows, and a row is obeyed once.
 
     asked-place.json    the place for the next start
 """
@@ -39,7 +39,7 @@ class AskedPlace:
 
     id: str  #: id of the signal
     place: StartPlace  #: GTID set, or file and position
-    row: str = ""  #: place of the signal's row in the binlog; "" for other channels
+    row: str = ""  #: GTID of the signal's row in the signal table; "" for other channels
 
 
 class AskedPlaces:

@@ -135,7 +135,8 @@ def _command_of_record(record: SignalRecord, captured: Captured, where: str) -> 
     try:
         command = command_of(parse(record), record.channel, captured, where)
         if isinstance(command, AskedPlace) and record.channel == "source":
-            return replace(command, row=record.position)
+            # The number of the row counts from the batch's first one, which differs when the row is read again.
+            return replace(command, row=record.position.partition("#")[0])
         return command
     except IncsnapError:
         raise  # the server did not tell its tables: not the signal's fault, so it is read again

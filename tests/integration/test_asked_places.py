@@ -79,6 +79,9 @@ def test_the_next_start_sends_the_changes_behind_an_older_place_again_and_only_o
     shop.run("UPDATE shop.a SET v = 2")
     place = shop.executed()
     shop.run("UPDATE shop.a SET v = 3")
+    job.batches_until(lambda: ("u", 1, 3) in shop.sent(job), "a change before the signal")
+    shop.run("INSERT INTO shop.signals VALUES ('other', 'log', '{\"message\": \"before\"}')")
+    job.batches_until(lambda: "before" in caplog.messages, "another signal")
     shop.ask(job, {"gtid_set": place})
     assert "Sent again then: " in caplog.text
     shop.run("UPDATE shop.a SET v = 4")
