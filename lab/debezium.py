@@ -39,7 +39,8 @@ _GRAAL_JS = "23.1.2"
 _APICURIO = "2.6.13.Final"
 #: Jars that a plugin must not contain, because they would hide the worker's.
 _CONNECTS_OWN = ("connect-*", "kafka-clients", "slf4j-api", "snappy-java", "zstd-jni", "lz4-java")
-_SMALL_HEAP = ("-Xmx900m",)
+#: Options of a worker for one connector.
+SMALL_HEAP = ("-Xmx900m",)
 _READY_SECONDS = 120
 
 
@@ -69,15 +70,15 @@ class ConnectWorker:
 
     def start(self, name: str, properties: Mapping[str, str]) -> None:
         """Add a connector. It runs some seconds later: see `state`."""
-        self._ask("PUT", f"/connectors/{name}/config", dict(properties))
+        self.ask("PUT", f"/connectors/{name}/config", dict(properties))
 
     def stop(self, name: str) -> None:
         """Delete the connector."""
-        self._ask("DELETE", f"/connectors/{name}")
+        self.ask("DELETE", f"/connectors/{name}")
 
     def state(self, name: str) -> str:
         """Return `RUNNING` if the connector and its task run, else the failed state with its trace."""
-        status = self._ask("GET", f"/connectors/{name}/status")
+        status = self.ask("GET", f"/connectors/{name}/status")
         parts = [status["connector"], *status["tasks"]]
         if len(parts) < 2:
             return "STARTING"
@@ -103,11 +104,15 @@ class ConnectWorker:
     def answers(self) -> bool:
         """Whether the worker's REST interface answers."""
         try:
-            return "version" in self._ask("GET", "/")
+            return "version" in self.ask("GET", "/")
         except OSError:
             return False
 
-    def _ask(self, method: str, path: str, body: object = None) -> Any:
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        """Return the answer of the worker's REST interface; None for an empty one.
+
+        Raise ServerUnreachable if the worker refuses.
+        """
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, {"Content-Type": "application/json"}, method=method)
         try:
@@ -147,7 +152,7 @@ def connect_worker(
     *,
     offsets: Path | None = None,
     connectors: Sequence[Path] = (),
-    jvm_options: Sequence[str] = _SMALL_HEAP,
+    jvm_options: Sequence[str] = SMALL_HEAP,
     scripting: bool = False,
 ) -> Iterator[ConnectWorker]:
     """Run a standalone worker at the broker `kafka` until the block ends.

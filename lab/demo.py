@@ -23,6 +23,7 @@ from incsnap.tables import TableId
 from lab.captured_database import CapturedDatabase, captured_database
 from lab.demo_display import Display, report
 from lab.fetched_lake import LAKES
+from lab.from_debezium import from_debezium as run_recipe
 from lab.lag_probe import LagProbe
 from lab.lake_demo import lake_demo
 from lab.listening import Notices
@@ -51,12 +52,17 @@ _VERIFY_SECONDS = 600.0
     show_default=True,
     help="delta, iceberg: a DataFrame's query merges one table into a table of that lake, without Kafka.",
 )
-def demo(rows: int, keep: bool, to: str) -> None:
+@click.option("--from-debezium", is_flag=True, help="Take over from a real connector, and hand back to it.")
+def demo(rows: int, keep: bool, to: str, from_debezium: bool) -> None:
     """Take snapshots of tables while they change, and compare the tables with their topics.
 
     Uses the servers of INCSNAP_MYSQL and INCSNAP_KAFKA, or starts them in Docker, or fetches them. Whatever was started
     is stopped at the end. A failure of the job (JobFailed) ends the demo with the end of the job's log.
     """
+    if from_debezium:
+        with _sigterm_like_ctrl_c():
+            code = run_recipe()
+        sys.exit(code)
     if to in LAKES:
         with _sigterm_like_ctrl_c():
             faults = lake_demo(LAKES[to], rows, keep=keep)

@@ -40,7 +40,8 @@ class Writer:
     """A thread that writes from `with Writer(...) as writer:` until the block's end or `stop`, which raises its error.
 
     `connect` opens a new connection. `rate` is the most row changes a second. `first_version` must exceed every version
-    in the tables. `xa_share` is the share of transactions that are XA ones, from 0 to 1.
+    in the tables. `xa_share` is the share of transactions that are XA ones, `rollback_share` the share that is rolled
+    back, both from 0 to 1.
     """
 
     def __init__(
@@ -54,12 +55,14 @@ class Writer:
         first_version: int = 1,
         largest_transaction: int = 30,
         xa_share: float = 0.0,
+        rollback_share: float = 0.07,
     ) -> None:
         self.written = WorkDone()
         self._random = Random(seed)
         self.prepared = PreparedWrites(xa_share, self._random)
         self._rate = rate
         self._largest = largest_transaction
+        self._rollback_share = rollback_share
         self._versions = itertools.count(first_version)
         self._connection = connect()
         self._connection.autocommit(False)
@@ -110,7 +113,7 @@ class Writer:
         """Run one transaction on one or more tables. Return its number of changes."""
         random = self._random
         changes = 1 if random.random() < 0.6 else random.randrange(2, self._largest)
-        rolled_back = random.random() < 0.07
+        rolled_back = random.random() < self._rollback_share
         pending = [PendingWrites(keys) for keys in self._keys]
         kinds: list[str] = []
         xid = ""

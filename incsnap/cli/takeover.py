@@ -99,7 +99,7 @@ def _take_over(settings: Settings, file: str, worker: str | None, offsets: str |
     for line in (*joined.lines, *differences(file, worker)):
         click.echo(line)
     for warning in joined.warnings:
-        output.problem(warning, "")
+        output.warning(warning)
     if dry_run:
         click.echo("Nothing was written (--dry-run).")
         return

@@ -113,8 +113,12 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
     if offset.running is not None:
         requests, sentences = _requests(offset.running, captured, topics.keys)
         lines += sentences
-    if offset.snapshot == "initial":
+    # Debezium sends changes when its first snapshot is done. The offset may be of a moment before.
+    reads_tables = offset.snapshot == "initial" and written.last is None
+    if reads_tables:
         lines.append("The connector's first snapshot was not finished: the job reads all tables anew.")
+    elif offset.snapshot == "initial":
+        lines.append("The connector's first snapshot was finished, because the topics have changes behind it.")
     elif offset.snapshot:
         warnings.append(
             f"a snapshot of the kind {offset.snapshot} was under way, and the offset does not name its tables: signal"
@@ -123,7 +127,7 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
     signals_at = obeyed_signals(settings)
     if signals_at is not None:
         lines.append(f"Signals of {settings.signals.kafka_topic} are obeyed from offset {signals_at} on.")
-    place = TakenOver(settings.topic_prefix, str(delivered), seam, offset.snapshot == "initial", signals_at, requests)
+    place = TakenOver(settings.topic_prefix, str(delivered), seam, reads_tables, signals_at, requests)
     return Joined(place, tuple(lines), tuple(warnings))
 
 
