@@ -35,7 +35,13 @@ from incsnap.takeover.connector_offset import ConnectorOffset, RunningSnapshot
 from incsnap.takeover.gtid_sources import ALL_SOURCES, GtidSources
 from incsnap.takeover.obeyed_signals import obeyed_signals
 from incsnap.takeover.record_places import ADD_PLACES, PlaceForm
-from incsnap.takeover.written_records import sent_statements, sent_transactions, values_since, written_records
+from incsnap.takeover.written_records import (
+    WrittenRecords,
+    sent_statements,
+    sent_transactions,
+    values_since,
+    written_records,
+)
 from incsnap.tasks.formats import format_of
 from incsnap.verify.record_reading import for_table
 
@@ -51,6 +57,7 @@ _PURGED = (
 )
 #: Types of the events with a transaction's GTID.
 _GTIDS = ("Gtid", "Gtid_tagged")
+_COMPRESSED = "Transaction_payload"
 _ROWS = ("Write_rows", "Update_rows", "Delete_rows", "Write_rows_v1", "Update_rows_v1", "Delete_rows_v1")
 
 
@@ -90,6 +97,7 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
         if written.last is not None:
             name = written.files.get(seam.last.file, "")
             _require_here(connection, name, seam.last, written.last)
+            _refuse_compressed(connection, written)
             topic, partition, at = written.last
             lines.append(
                 f"The topics go on up to {name}:{seam.last.pos}, row {seam.last.row} (offset {at} of partition"
@@ -192,14 +200,25 @@ def _require_here(connection: Connection[Any], file: str, place: RecordPlace, la
     events = _events(connection, file, place.pos, 1)
     kind = events[0][0] if events else "none"
     topic, partition, at = last
-    if kind == "Transaction_payload":
-        raise ConfigError(
-            f"the last record (offset {at} of partition {partition} of {topic}) is of a compressed transaction, in"
-            " which records of several events have one place",
-            _STOP_CLEANLY,
-        )
-    if kind not in _ROWS:
+    if kind not in (*_ROWS, _COMPRESSED):
         raise _other_server(f"{file}:{place.pos}, the place of offset {at} of partition {partition} of {topic}")
+
+
+def _refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> None:
+    """Raise ConfigError if a partition ends within a compressed transaction.
+
+    All its events have one place, and each counts its rows from 0. So the place of a record does not tell what precedes
+    it.
+    """
+    for file, pos in sorted({(each.end.file, each.end.pos) for each in written.ends}):
+        events = _events(connection, written.files.get(file, ""), pos, 1)
+        if events and events[0][0] == _COMPRESSED:
+            ends = [each for each in written.ends if (each.end.file, each.end.pos) == (file, pos)]
+            raise ConfigError(
+                f"the last record of partition {ends[0].partition} of {ends[0].topic} is of a compressed transaction,"
+                " in which records of several events have one place",
+                _STOP_CLEANLY,
+            )
 
 
 def _other_server(what: str) -> ConfigError:

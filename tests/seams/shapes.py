@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from incsnap.config.servers import RegistrySettings
-from incsnap.verify.avro_reading import as_json
+from incsnap.verify.avro_reading import AvroSchemas, as_json
 from lab.debezium import avro_converters
 
 _JSON = {
@@ -107,7 +106,7 @@ def _row(topic: str, key: bytes, value: bytes | None) -> Record:
 
 
 def _avro(registry_url: str) -> Callable[[str, bytes, bytes | None], Record]:
-    registry = RegistrySettings(url=registry_url)
+    registry = AvroSchemas(registry_url)
 
     def read(topic: str, key: bytes, value: bytes | None) -> Record:
         plain, content = as_json(pa.array([key, value], pa.binary()), registry).to_pylist()
