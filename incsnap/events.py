@@ -174,6 +174,36 @@ NO_SESSION = Session()
 
 
 @dataclass(frozen=True, slots=True)
+class OnlineStep:
+    """A statement's meaning in an online schema change, by a tool such as gh-ost."""
+
+    #: Tables whose altered copy takes their name by the statement, each with the tool and the same alteration as
+    #: ALTER TABLE statements; "" if these are not known. Each is one ALTER of the table.
+    swaps: tuple[tuple[TableId, str, str], ...] = ()
+    #: Tables that the statement renames or replaces and that have the same rows behind it: those of `swaps`, and tables
+    #: that are away between two halves of a swap.
+    kept: frozenset[TableId] = frozenset()
+    #: tables in the statement that belong to a tool, or whose change is no change to a consumer
+    hidden: frozenset[TableId] = frozenset()
+
+    def keeps(self, table: TableId) -> bool:
+        """Return True if the table has the same rows behind the statement. Letter case is ignored."""
+        return str(table).lower() in {str(kept).lower() for kept in self.kept}
+
+    def hides(self, table: TableId) -> bool:
+        """Return True if the statement is no change of `table` to a consumer. Letter case is ignored."""
+        return str(table).lower() in {str(hidden).lower() for hidden in self.hidden}
+
+    def alteration_of(self, table: TableId) -> str | None:
+        """Return the alteration of a table of `swaps`; None for another table. Letter case is ignored."""
+        return next((text for swapped, _, text in self.swaps if str(swapped).lower() == str(table).lower()), None)
+
+
+#: A statement that has nothing to do with an online schema change.
+NO_STEP = OnlineStep()
+
+
+@dataclass(frozen=True, slots=True)
 class SchemaChange:
     """A statement that changed, or may have changed, tables: DDL or TRUNCATE.
 
@@ -199,6 +229,8 @@ class SchemaChange:
     moves_rows_in: bool = False
     #: Tables that this RENAME has moved away: no table has their name behind the statement.
     moved_away: frozenset[TableId] = frozenset()
+    #: what the statement is in an online schema change; the planner sets it
+    online: OnlineStep = field(default=NO_STEP, compare=False)
 
     def moves_away(self, table: TableId) -> bool:
         """Return True if `table` has another name now and no other table has taken its name. Letter case is ignored."""

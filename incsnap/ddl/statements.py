@@ -107,7 +107,7 @@ class _Statement:
                     return None
                 self._moves_rows_in = True
                 pairs = renamed(words)
-                names = _former_names(pairs)
+                names = former_names(pairs)
                 self._moved_away = _absent(names.values(), names)
                 return self._tables(chain.from_iterable(pairs))
             if verb in ("CREATE", "ALTER", "DROP"):
@@ -199,7 +199,7 @@ def taken_over(sql: str, database: str, sql_mode: int | None = None) -> frozense
     """
     words = Words(sql, database, sql_mode)
     try:
-        names = _former_names(renamed(words)) if words.take() == "RENAME" else {}
+        names = former_names(renamed(words)) if words.take() == "RENAME" else {}
     except NotUnderstood:
         return frozenset()
     return frozenset(names) & frozenset(names.values())
@@ -207,12 +207,12 @@ def taken_over(sql: str, database: str, sql_mode: int | None = None) -> frozense
 
 def _renamed_tables(pairs: list[tuple[TableId, TableId]]) -> dict[TableId, TableId | None]:
     """Return the tables under names that no table had before the statement, with their former names."""
-    names = _former_names(pairs)
+    names = former_names(pairs)
     taken = set(names.values())
     return {new: old for new, old in names.items() if new not in taken}
 
 
-def _former_names(pairs: list[tuple[TableId, TableId]]) -> dict[TableId, TableId]:
+def former_names(pairs: list[tuple[TableId, TableId]]) -> dict[TableId, TableId]:
     """Return the tables under new names with their names before the statement, which renames from left to right."""
     names: dict[TableId, TableId] = {}
     for old, new in pairs:

@@ -1,0 +1,72 @@
+"""The statements of a batch with their meaning in online schema changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from incsnap.ddl.online_ddl import after_statement
+from incsnap.ddl.online_tables import OnlineTable, OnlineTables, key_of
+from incsnap.events import NO_STEP, OnlineStep, SchemaChange
+
+
+def after_change(
+    tables: OnlineTables, change: SchemaChange, watches: Callable[[str], bool]
+) -> tuple[OnlineTables, OnlineStep | None]:
+    """Return what `after_statement` returns for the statement `change`.
+
+    `watches`: whether tables of a database are followed. Return `tables` itself if the statement changes none of them.
+    """
+    is_unreadable = change.tables is None and not change.database
+    if is_unreadable or change.in_transaction:
+        return tables, None
+    session = change.session
+    after, step = after_statement(tables, change.sql, session.database, session.sql_mode, has_xid=change.has_xid)
+    if after is not tables:
+        watched = tuple(each for each in after.tables if watches(each.table.database))
+        after = OnlineTables(watched, tuple(each for each in after.away if watches(each.database)))
+    return (tables if after == tables else after), step
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineBatch:
+    """The statements of a batch, followed."""
+
+    changes: tuple[SchemaChange, ...]  #: the statements, each with its step
+    tables: OnlineTables  #: tables of tools behind the last statement
+    recognised: tuple[OnlineTable, ...] = ()  #: tables that a statement of the batch has shown to be a tool's
+
+
+def with_steps(
+    tables: OnlineTables,
+    changes: Sequence[SchemaChange],
+    watches: Callable[[str], bool],
+    later: Sequence[SchemaChange] = (),
+) -> OnlineBatch:
+    """Return the statements with their steps, and the tables of tools behind them.
+
+    `tables` are those before the statements. A copy may be recognised by a later statement of the batch, or by one of
+    `later`, which are the statements behind the batch as far as they are known. The statements before are then the
+    tool's too.
+    """
+    steps: list[OnlineStep] = []
+    recognised: list[OnlineTable] = []
+    end = tables
+    #: Copies without a trace so far -> numbers of the statements that name them.
+    waiting: dict[str, list[int]] = {}
+    for number, change in enumerate((*changes, *later)):
+        before = {key_of(each.table): each.trace for each in tables.certain()}
+        tables, step = after_change(tables, change, watches)
+        steps.append(step or NO_STEP)
+        for each in tables.tables:
+            key = key_of(each.table)
+            if not each.is_certain and change.touches(each.table):
+                waiting.setdefault(key, []).append(number)
+            elif each.is_certain and before.get(key) != each.trace:
+                recognised += [each] if number < len(changes) else []
+                for earlier in waiting.pop(key, ()):
+                    steps[earlier] = replace(steps[earlier], hidden=steps[earlier].hidden | {each.table})
+        waiting = {key: numbers for key, numbers in waiting.items() if tables.has(key)}
+        end = tables if number < len(changes) else end
+    stepped = tuple(replace(change, online=step) for change, step in zip(changes, steps[: len(changes)], strict=True))
+    return OnlineBatch(stepped, end, tuple(recognised))

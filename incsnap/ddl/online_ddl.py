@@ -1,0 +1,333 @@
+"""Online schema changes, recognised by the statements of the tools that make them.
+
+`after_statement` follows the tables of tools from one statement to the next, and says what a statement is to the
+altered table. An example with gh-ost, which adds a column to shop.t:
+
+    CREATE TABLE _t_ghc (...) COMMENT='gh-ost changelog'   _t_ghc belongs to gh-ost
+    CREATE /* gh-ost */ TABLE _t_gho LIKE t                _t_gho belongs to gh-ost: the copy of t
+    ALTER TABLE _t_gho ADD n INT                           kept as the text of the later ALTER
+    RENAME TABLE t TO _t_del, _t_gho TO t                  the swap: one ALTER of t. _t_del is the former t
+    DROP TABLE _t_ghc                                      forgotten
+
+A swap counts only if it is certainly the tool's. Then the table has the same rows before and behind it. Every other
+RENAME remains what it is for any table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from incsnap.ddl.online_names import (
+    GH_OST,
+    PT_OSC,
+    SPIRIT,
+    TRIGGERS,
+    confirms,
+    copy_tool,
+    is_by_gh_ost,
+    is_former_name,
+    is_revert_name,
+    log_trace,
+    looks_like_a_tools,
+    may_be_pt_copy,
+    trigger_prefix,
+)
+from incsnap.ddl.online_tables import OnlineTable, OnlineTables, key_of
+from incsnap.ddl.statements import former_names, new_name, renamed
+from incsnap.ddl.words import NotUnderstood, Words
+from incsnap.events import OnlineStep
+from incsnap.tables import TableId
+
+#: Most characters of a copy's alterations that are kept. They are in a file of the checkpoint.
+_MOST_TEXT = 65_536
+_NAME = r"(?:`(?:[^`]|``)+`|[\w$]+)"
+_ALTERED = re.compile(rf"\s*ALTER\s+(?:/\*.*?\*/\s*)?TABLE\s+{_NAME}(?:\s*\.\s*{_NAME})?\s+(.*?)\s*", re.S | re.I)
+#: Alterations of a copy that are the tool's own: they keep the counter of AUTO_INCREMENT.
+_COUNTER = re.compile(r"AUTO_INCREMENT\s*=\s*\d+", re.IGNORECASE)
+_ALGORITHM = re.compile(r"\s*,\s*ALGORITHM\s*=\s*COPY$", re.IGNORECASE)
+
+
+def after_statement(
+    tables: OnlineTables, sql: str, database: str, sql_mode: int | None = None, *, has_xid: bool = True
+) -> tuple[OnlineTables, OnlineStep | None]:
+    """Return the tables of tools behind a statement, and what the statement is to the table that a tool alters.
+
+    `tables` are those before the statement. The second is None for a statement that has nothing to do with a tool.
+    `database`: for names without a database. `sql_mode`: of the session, None if unknown. `has_xid`: as in
+    `SchemaChange`.
+    """
+    statement = _Statement(tables, sql, database, sql_mode, has_xid=has_xid)
+    try:
+        statement.follow()
+    except NotUnderstood:
+        return tables, None
+    after = statement.tables()
+    return (tables if after == tables else after), statement.step()
+
+
+def copy_of(tables: OnlineTables, of: TableId) -> OnlineTable | None:
+    """Return the copy by which a tool alters the table `of`; None if no tool alters it."""
+    copies = (each for each in tables.certain() if each.role == "copy" and each.of is not None)
+    return next((each for each in copies if each.of is not None and key_of(each.of) == key_of(of)), None)
+
+
+class _Statement:
+    """A statement that is being followed. It changes the tables only if it is read to its end."""
+
+    def __init__(self, before: OnlineTables, sql: str, database: str, sql_mode: int | None, *, has_xid: bool) -> None:
+        self._before, self._sql, self._has_xid = before, sql, has_xid
+        self._words = Words(sql, database, sql_mode)
+        self._tables = {key_of(each.table): each for each in before.tables}
+        self._away = {key_of(each): each for each in before.away}
+        self._named: list[TableId] = []
+        self._hidden: set[TableId] = set()
+        self._kept: set[TableId] = set()
+        self._swaps: list[tuple[TableId, str, str]] = []
+
+    def follow(self) -> None:
+        """Read the statement. Raise NotUnderstood if it has another form than those of tools."""
+        words = self._words
+        match words.take():
+            case "CREATE":
+                self._create()
+            case "ALTER" if words.skip("TABLE"):
+                self._alter()
+            case "DROP":
+                self._drop()
+            case "RENAME" if words.peek() != "USER":
+                self._rename(renamed(words))
+            case "TRUNCATE":
+                words.skip("TABLE")
+                self._named.append(words.table())
+
+    def tables(self) -> OnlineTables:
+        """Return the tables of tools behind the statement."""
+        return OnlineTables(tuple(self._tables.values()), tuple(self._away.values()))
+
+    def step(self) -> OnlineStep | None:
+        """Return what the statement is to the altered table, and which tables it names that are the tool's."""
+        tables = [*self._before.tables, *self._tables.values()]
+        names = {key_of(each.table) for each in tables if each.is_certain or each.is_alike}
+        swapped = {key_of(table) for table, _, _ in self._swaps}
+        own = {table for table in self._named if key_of(table) in names and key_of(table) not in swapped}
+        if not (own or self._hidden or self._kept):
+            return None
+        return OnlineStep(tuple(self._swaps), frozenset(self._kept), frozenset(own | self._hidden))
+
+    # -- CREATE
+
+    def _create(self) -> None:
+        for _ in range(24):  # OR REPLACE, DEFINER = `u`@`h` and the like stand before the object
+            match self._words.take():
+                case "TABLE":
+                    return self._create_table()
+                case "TRIGGER":
+                    return self._create_trigger()
+                case "TEMPORARY" | "VIEW" | "PROCEDURE" | "FUNCTION" | "EVENT" | "INDEX" | "DATABASE" | "SCHEMA":
+                    return None
+        return None
+
+    def _create_table(self) -> None:
+        words = self._words
+        conditional = words.skip_condition()
+        table = words.table()
+        self._named.append(table)
+        if conditional and key_of(table) in self._tables:
+            return
+        self._tables.pop(key_of(table), None)
+        self._away.pop(key_of(table), None)
+        words.skip("(")
+        if words.skip("LIKE"):
+            of = words.table()
+            tool = copy_tool(table.table, of.table, self._sql)
+            if tool and of.database == table.database:
+                trace = f"made LIKE {of} by {tool}" if tool == GH_OST and is_by_gh_ost(self._sql) else ""
+                self._add(OnlineTable(table, tool, "copy", of, trace, is_alike=True))
+                self._confirm(table.database)
+        elif log := log_trace(table.table, self._sql):
+            self._add(OnlineTable(table, log[0], "log", trace=log[1]))
+            self._confirm(table.database)
+        elif may_be_pt_copy(table.table):
+            self._add(OnlineTable(table, PT_OSC, "copy"))
+
+    def _confirm(self, database: str) -> None:
+        """Recognise copies that were made LIKE a table, once the tool's own table for the run is there."""
+        logs = [each for each in self._tables.values() if each.role == "log" and each.table.database == database]
+        for each in list(self._tables.values()):
+            if each.is_certain or each.of is None or each.table.database != database:
+                continue
+            for log in logs:
+                if log.tool == each.tool and confirms(log.table.table, log.tool, each.of.table):
+                    self._add(replace(each, trace=f"made LIKE {each.of}, beside {log.table}"))
+
+    def _create_trigger(self) -> None:
+        """Recognise the copy of pt-online-schema-change, into which the tool's triggers write."""
+        words = self._words
+        words.skip_condition()
+        trigger = words.table().table
+        if not trigger.lower().startswith(TRIGGERS):
+            return
+        words.skip_past("ON")
+        of = words.table()
+        while words.take() not in ("INTO", "FROM"):
+            pass
+        copy = words.table()
+        if key_of(copy) == key_of(of) or not trigger.lower().startswith(trigger_prefix(of).lower()):
+            return
+        known = self._tables.get(key_of(copy)) or OnlineTable(copy, PT_OSC, "copy")
+        if known.role == "copy":
+            trace = known.trace or f"trigger {trigger} of {of} writes into it"
+            self._add(replace(known, tool=PT_OSC, of=of, trace=trace, is_fed=True))
+
+    def _add(self, table: OnlineTable) -> None:
+        self._tables[key_of(table.table)] = table
+
+    # -- ALTER
+
+    def _alter(self) -> None:
+        words = self._words
+        table = words.table()
+        self._named.append(table)
+        new, is_rename_alone = None, False
+        if words.mentions("RENAME"):
+            is_rename_alone = words.peek() == "RENAME"
+            while not words.at_end:
+                if words.take() == "RENAME" and (new := new_name(words)) is not None:
+                    break
+                is_rename_alone = False
+        known = self._tables.get(key_of(table))
+        if known is not None and known.role == "copy" and not (new is not None and is_rename_alone):
+            self._add(replace(known, alterations=self._altered(known)))
+        if new is not None:
+            self._rename([(table, new)])
+
+    def _altered(self, copy: OnlineTable) -> tuple[str, ...]:
+        """Return the alterations of the copy, with this statement."""
+        match = _ALTERED.fullmatch(self._sql)
+        text = _ALGORITHM.sub("", match[1]) if match is not None else ""
+        if _COUNTER.fullmatch(text):
+            return copy.alterations
+        if sum(map(len, copy.alterations)) + len(text) > _MOST_TEXT:
+            return ("",)
+        return (*copy.alterations, text)
+
+    # -- DROP
+
+    def _drop(self) -> None:
+        words = self._words
+        match words.take():
+            case "TABLE" | "TABLES":
+                conditional = words.skip_condition()
+                dropped = words.listed(words.table)
+                self._named += dropped
+                for table in dropped:
+                    self._tables.pop(key_of(table), None)
+                if conditional and len(dropped) == 1:
+                    self._drop_before_swap(dropped[0])
+                if conditional and not self._has_xid:
+                    # The tools drop what an earlier run may have left. Such a statement did nothing.
+                    self._hidden.update(table for table in dropped if looks_like_a_tools(table.table))
+            case "TRIGGER":
+                words.skip_condition()
+                self._drop_trigger(words.table().table.lower())
+            case "DATABASE" | "SCHEMA":
+                words.skip_condition()
+                database = words.name().lower()
+                self._tables = {key: each for key, each in self._tables.items() if not key.startswith(f"{database}.")}
+                self._away = {key: each for key, each in self._away.items() if not key.startswith(f"{database}.")}
+
+    def _drop_before_swap(self, table: TableId) -> None:
+        """Note that pt-online-schema-change drops the altered table (`--alter-foreign-keys-method=drop_swap`)."""
+        copy = copy_of(self.tables(), table)
+        if copy is not None and copy.tool == PT_OSC and copy.is_fed:
+            self._leaves(table)
+            self._hidden.add(table)
+
+    def _drop_trigger(self, name: str) -> None:
+        for each in list(self._tables.values()):
+            if each.of is not None and each.tool == PT_OSC and name.startswith(trigger_prefix(each.of).lower()):
+                self._add(replace(each, is_fed=False))
+
+    # -- RENAME
+
+    def _rename(self, pairs: list[tuple[TableId, TableId]]) -> None:
+        """Follow a statement that gives tables other names: a swap, a half of it, or anything else."""
+        names = {new: old for new, old in former_names(pairs).items() if new != old}
+        self._named += [*names.values(), *names]
+        leaving = {key_of(old): new for new, old in names.items()}
+        taken = {key_of(new) for new in names}
+        moved = {new: self._tables.pop(key_of(old), None) for new, old in names.items()}
+        for new, old in names.items():
+            known = moved[new]
+            if known is not None and known.is_certain and known.of is not None and key_of(known.of) == key_of(new):
+                self._takes_name(known, new, leaving.get(key_of(new)))
+            elif known is None and key_of(old) not in taken and self._is_first_half(old, new):
+                self._leaves(old)
+                self._becomes_former(new, GH_OST, old)
+        for new in names:
+            self._away.pop(key_of(new), None)
+
+    def _takes_name(self, known: OnlineTable, new: TableId, other: TableId | None) -> None:
+        """Follow a copy, or a former table, that gets the name `new`.
+
+        The table that had the name is called `other` now; None if it had left before.
+        """
+        was_away = key_of(new) in self._away
+        if known.role == "former" and was_away and not self._reverts(new):
+            # The second half of a two-step cut-over has failed, and gh-ost takes back the first half.
+            self._kept.add(new)
+            self._hidden.add(new)
+        elif self._is_certain_swap(known, new, other, was_away=was_away):
+            self._kept.add(new)
+            self._swaps.append((new, known.tool, _alteration(known, new)))
+            if other is not None:
+                self._becomes_former(other, known.tool, new)
+
+    def _is_certain_swap(self, known: OnlineTable, new: TableId, other: TableId | None, *, was_away: bool) -> bool:
+        """Whether this is the tool's own swap. Then the table has the rows that the table before had."""
+        named = was_away if other is None else is_former_name(other.table, new.table, known.tool)
+        if known.tool == GH_OST:
+            if known.role == "former" and other is not None:
+                named = is_revert_name(other.table, new.table)
+            return named and is_by_gh_ost(self._sql)
+        if known.role != "copy":
+            return False
+        if known.tool == PT_OSC:
+            return named and known.is_fed
+        return named and known.tool == SPIRIT and self._has_checkpoint(new)
+
+    def _has_checkpoint(self, of: TableId) -> bool:
+        """Whether spirit's checkpoint of a run on this table is there."""
+        logs = (each.table for each in self._before.certain() if each.tool == SPIRIT and each.role == "log")
+        return any(each.database == of.database and confirms(each.table, SPIRIT, of.table) for each in logs)
+
+    def _is_first_half(self, old: TableId, new: TableId) -> bool:
+        """Whether gh-ost renames the altered table in the first half of a two-step cut-over."""
+        runs = (each for each in self._before.certain() if each.tool == GH_OST and each.of is not None)
+        is_altered = any(each.of is not None and key_of(each.of) == key_of(old) for each in runs)
+        return is_altered and is_by_gh_ost(self._sql) and is_former_name(new.table, old.table, GH_OST)
+
+    def _reverts(self, table: TableId) -> bool:
+        """Whether gh-ost has renamed `table` as it does when it reverts an earlier run."""
+        formers = (each for each in self._tables.values() if each.role == "former" and each.of is not None)
+        return any(
+            is_revert_name(each.table.table, table.table)
+            for each in formers
+            if each.of is not None and key_of(each.of) == key_of(table)
+        )
+
+    def _leaves(self, table: TableId) -> None:
+        """Note that a tool has taken the table away, and that its copy comes in its place."""
+        self._away[key_of(table)] = table
+        self._kept.add(table)
+
+    def _becomes_former(self, table: TableId, tool: str, of: TableId) -> None:
+        self._add(OnlineTable(table, tool, "former", of, f"{tool} has put its copy in the place of {of}"))
+
+
+def _alteration(copy: OnlineTable, of: TableId) -> str:
+    """Return what was done to the copy, as statements about the altered table; "" if that is not known."""
+    if not copy.alterations or not all(copy.alterations):
+        return ""
+    return ";\n".join(f"ALTER TABLE {of.sql} {text}" for text in copy.alterations)

@@ -1,0 +1,115 @@
+"""The names and the traces of the tables that tools for online schema changes make.
+
+A tool does not alter a large table. It fills an altered copy of the table and then gives the copy the table's name.
+gh-ost, pt-online-schema-change and spirit are known here. Each of their tables has a name by a rule and a trace of the
+tool. A name alone proves nothing: a table may really be called `_x_new`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from incsnap.tables import TableId
+
+GH_OST: Final = "gh-ost"
+PT_OSC: Final = "pt-online-schema-change"
+SPIRIT: Final = "spirit"
+
+#: Beginning of the names of the triggers by which pt-online-schema-change follows a table.
+TRIGGERS: Final = "pt_osc_"
+#: Most characters of a name. The tools cut longer names.
+_LONGEST = 64
+#: Traces of tables that are no copies: the end of the name, the text in the table's definition, and the tool.
+_LOGS = (
+    ("_ghc", "gh-ost changelog", GH_OST),
+    ("_ghk", "gh_ost_chk_id", GH_OST),
+    ("_del", "ghost-cut-over-sentry", GH_OST),
+    ("_chkpnt", "copier_watermark", SPIRIT),
+    ("_spirit_checkpoint", "copier_watermark", SPIRIT),
+    ("_spirit_sentinel", "", SPIRIT),
+)
+#: The tool that makes a copy by CREATE TABLE ... LIKE, by the end of the copy's name.
+_COPIES = (("gho", GH_OST), ("new", SPIRIT))
+_ANY = re.compile(r"_.*_(?:gho|ghc|ghk|del|new|old|chkpnt)|_spirit_(?:checkpoint|sentinel)", re.IGNORECASE)
+_PT_COPY = re.compile(r"_+[^_].*_new", re.IGNORECASE)
+_FORMER = {
+    GH_OST: re.compile(r"_(?P<base>.+?)(?:_\d{14})?(?P<revert>_rev)?_del", re.IGNORECASE),
+    SPIRIT: re.compile(r"_(?P<base>.+?)_old(?:_\d{8}_\d{6})?", re.IGNORECASE),
+    PT_OSC: re.compile(r"(?:[A-Z0-9]{6}_)*_+(?P<base>[^_].*)_old", re.IGNORECASE),
+}
+
+
+def looks_like_a_tools(name: str) -> bool:
+    """Return True if a tool may give this name to a table of its own."""
+    return _ANY.fullmatch(name) is not None
+
+
+def log_trace(name: str, sql: str) -> tuple[str, str] | None:
+    """Return the tool and the trace of a table that is no copy, from its name and its CREATE TABLE; None for another
+    table.
+
+    >>> log_trace("_t_ghc", "CREATE TABLE _t_ghc (id INT) COMMENT='gh-ost changelog'")
+    ('gh-ost', "'gh-ost changelog' in its definition")
+    """
+    lower = name.lower()
+    for ending, text, tool in _LOGS:
+        if lower.endswith(ending) and lower.startswith("_") and text in sql:
+            return tool, f"{text!r} in its definition" if text else "its name"
+    return None
+
+
+def copy_tool(name: str, of: str, sql: str) -> str:
+    """Return the tool that may have made the table `name` by CREATE TABLE ... LIKE `of`; "" if its name is none of a
+    tool's copy.
+
+    gh-ost may be told to derive the names of its tables from another name. Its comment in `sql` is enough then.
+    """
+    for suffix, tool in _COPIES:
+        if name.lower().endswith(f"_{suffix}") and (_is_of(name, of, suffix) or (tool == GH_OST and is_by_gh_ost(sql))):
+            return tool
+    return ""
+
+
+def confirms(log: str, tool: str, of: str) -> bool:
+    """Return True if the table `log` of `tool` proves that the tool alters the table `of`."""
+    if tool == GH_OST:
+        return _is_of(log, of, "ghc")
+    return tool == SPIRIT and (log.lower() == "_spirit_checkpoint" or _is_of(log, of, "chkpnt"))
+
+
+def _is_of(name: str, of: str, suffix: str) -> bool:
+    """Return True if `name` is made of the name `of` and `suffix`. A long name is cut before the suffix."""
+    whole = f"_{of}_{suffix}".lower()
+    if len(whole) <= _LONGEST:
+        return name.lower() == whole
+    return name.lower() == f"{whole[: _LONGEST - len(suffix) - 1]}_{suffix.lower()}"
+
+
+def is_by_gh_ost(sql: str) -> bool:
+    """Return True if the statement has the comment that gh-ost writes into each of its statements."""
+    return "/* gh-ost */" in sql
+
+
+def may_be_pt_copy(name: str) -> bool:
+    """Return True if a copy of pt-online-schema-change may have this name."""
+    return _PT_COPY.fullmatch(name) is not None or (name.startswith("_") and len(name) == _LONGEST)
+
+
+def trigger_prefix(table: TableId) -> str:
+    """Return the beginning of the names of the three triggers by which pt-online-schema-change follows `table`."""
+    return re.sub(r"\W", "_", f"{TRIGGERS}{table.database}_{table.table}", flags=re.ASCII)[:60]
+
+
+def is_former_name(name: str, of: str, tool: str) -> bool:
+    """Return True if `tool` gives this name to the table `of` when the copy takes its place."""
+    match = _FORMER[tool].fullmatch(name)
+    if len(name) == _LONGEST and name.lstrip("_").lower().startswith(of.lower()[:32]):
+        return True
+    return match is not None and match["base"].lower() == of.lower()
+
+
+def is_revert_name(name: str, of: str) -> bool:
+    """Return True if gh-ost gives this name to the table `of` when it reverts an earlier run."""
+    match = _FORMER[GH_OST].fullmatch(name)
+    return match is not None and match["revert"] is not None and is_former_name(name, of, GH_OST)

@@ -1,0 +1,284 @@
+"""Tests of online schema changes, recognised by the statements of the tools that make them."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.ddl.online_ddl import after_statement
+from incsnap.ddl.online_tables import OnlineTables
+from incsnap.events import OnlineStep
+from incsnap.tables import TableId
+from tests.support.online_runs import GH_OST, GH_OST_TWO_STEP, PT_OSC, SPIRIT, gh_ost, pt_osc, revert, spirit
+
+NOTHING = OnlineTables()
+T = TableId("shop", "t")
+
+
+def _run(*statements: str, before: OnlineTables = NOTHING) -> tuple[OnlineTables, list[OnlineStep | None]]:
+    """Follow the statements. Return the tables of tools behind them, and each statement's step."""
+    tables, steps = before, []
+    for sql in statements:
+        tables, step = after_statement(tables, sql, "shop")
+        steps.append(step)
+    return tables, steps
+
+
+def _names(tables: OnlineTables) -> set[str]:
+    return {each.table.table for each in tables.certain()}
+
+
+def _swaps(steps: list[OnlineStep | None]) -> list[tuple[TableId, str, str]]:
+    return [swap for step in steps if step is not None for swap in step.swaps]
+
+
+RUNS = {"gh-ost": GH_OST, "gh-ost two-step": GH_OST_TWO_STEP, "pt-online-schema-change": PT_OSC, "spirit": SPIRIT}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_a_run_is_one_alter_of_the_table(run: list[str]) -> None:
+    tables, steps = _run(*run)
+    [(table, _, text)] = _swaps(steps)
+    assert (table, text) == (T, "ALTER TABLE `shop`.`t` ADD n INT")
+    assert not tables.away
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_two_runs_in_a_row_are_two_alters(run: list[str]) -> None:
+    _tables, steps = _run(*run, *run)
+    assert len(_swaps(steps)) == 2
+    assert {text for _, _, text in _swaps(steps)} == {"ALTER TABLE `shop`.`t` ADD n INT"}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("until", range(1, 12))
+def test_a_run_that_is_given_up_changes_nothing_of_the_next_one(run: list[str], until: int) -> None:
+    swap = next(number for number, sql in enumerate(run) if "RENAME" in sql.upper())
+    given_up, _ = _run(*run[: min(until, swap)])
+    cleared = [f"DROP TABLE IF EXISTS {each.table.sql}" for each in given_up.tables]
+    clear, _ = _run(*cleared, before=given_up)
+    assert clear == NOTHING
+    for before in (given_up, clear):
+        _, steps = _run(*run, before=before)
+        assert [text for _, _, text in _swaps(steps)] == ["ALTER TABLE `shop`.`t` ADD n INT"]
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_the_statements_of_a_run_hide_the_tools_tables_and_never_the_swapped_one(run: list[str]) -> None:
+    tables = NOTHING
+    for sql in run:
+        own = {_of(name) for name in ("gho", "ghc", "del", "chkpnt") if f"_t_{name}`" in sql}
+        drops = sql.startswith("DROP") and not own & {each.table for each in tables.tables}
+        tables, step = after_statement(tables, sql, "shop", has_xid=not drops)
+        assert step is None or not step.hides(T), sql
+        if "TRIGGER" not in sql and not (step is not None and step.swaps):
+            assert all(step is not None and step.hides(table) for table in own), sql
+
+
+def _of(suffix: str) -> TableId:
+    return TableId("shop", f"_t_{suffix}")
+
+
+def test_the_tables_of_gh_ost_are_known_from_their_creation() -> None:
+    run = gh_ost(drops_old=False)
+    swap = next(number for number, sql in enumerate(run) if sql.startswith("rename"))
+    before, _ = _run(*run[:swap])
+    assert _names(before) == {"_t_ghc", "_t_gho"}
+    after, steps = _run(run[swap], before=before)
+    assert _names(after) == {"_t_ghc", "_t_del"}
+    assert steps[0] is not None
+    assert steps[0].keeps(T)
+    assert steps[0].hides(TableId("shop", "_t_del"))
+    assert not steps[0].hides(T)
+
+
+def test_a_copy_of_pt_osc_is_known_from_its_first_trigger() -> None:
+    create, alter, trigger, *_ = pt_osc()
+    tables, steps = _run(create, alter)
+    assert _names(tables) == set()
+    assert steps == [None, None]
+    tables, _ = _run(trigger, before=tables)
+    assert _names(tables) == {"_t_new"}
+
+
+def test_a_copy_of_spirit_is_known_from_its_checkpoint_table() -> None:
+    drop, create, alter, *rest = spirit()
+    tables, steps = _run(drop, create, alter)
+    assert _names(tables) == set()
+    assert all(step is not None and step.hides(TableId("shop", "_t_new")) for step in steps[1:])
+    tables, _ = _run(*rest[:2], before=tables)
+    assert _names(tables) == {"_t_new", "_t_chkpnt"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE _x_new (id INT PRIMARY KEY)",
+        "CREATE TABLE _x_new LIKE x",
+        "CREATE TABLE _x_old LIKE x",
+        "CREATE TABLE _x_gho LIKE x",
+        "CREATE TABLE _x_gho (id INT PRIMARY KEY)",
+        "CREATE TABLE _x_ghc (id INT PRIMARY KEY)",
+        "CREATE TABLE _x_del (id INT PRIMARY KEY)",
+        "CREATE TABLE _x_chkpnt (id INT PRIMARY KEY)",
+        "CREATE TABLE _x_new LIKE other.x",
+        "CREATE TRIGGER mine AFTER INSERT ON x FOR EACH ROW REPLACE INTO _x_new (id) VALUES (NEW.id)",
+        "CREATE TRIGGER pt_osc_shop_y_ins AFTER INSERT ON x FOR EACH ROW REPLACE INTO _x_new (id) VALUES (NEW.id)",
+        "CREATE TEMPORARY TABLE _x_gho LIKE x",
+    ],
+)
+def test_a_name_alone_proves_nothing(sql: str) -> None:
+    tables, _ = _run(sql)
+    assert not _names(tables)
+
+
+def test_a_real_table_with_such_a_name_takes_a_place_as_any_table_does() -> None:
+    tables, steps = _run(
+        "CREATE TABLE _x_new LIKE x",
+        "INSERT INTO _x_new SELECT * FROM x",
+        "RENAME TABLE x TO _x_old, _x_new TO x",
+    )
+    assert not _names(tables)
+    assert not _swaps(steps)
+    assert steps[2] is None or not steps[2].keeps(TableId("shop", "x"))
+
+
+def test_a_revert_is_one_more_alter() -> None:
+    tables, steps = _run(*gh_ost(drops_old=False), *revert())
+    assert [text for _, _, text in _swaps(steps)] == ["ALTER TABLE `shop`.`t` ADD n INT", ""]
+    assert _names(tables) == {"_t_rev_del"}
+
+
+def test_an_old_table_that_a_person_renames_back_is_no_swap_of_a_tool() -> None:
+    _, steps = _run(*gh_ost(drops_old=False), "RENAME TABLE t TO t_bad, _t_del TO t")
+    assert len(_swaps(steps)) == 1
+    assert steps[-1] is None or not steps[-1].keeps(T)
+
+
+def test_a_two_step_cut_over_that_fails_in_the_middle_changes_nothing() -> None:
+    half = next(number for number, sql in enumerate(GH_OST_TWO_STEP) if "rename `_t_del`" in sql)
+    tables, steps = _run(*GH_OST_TWO_STEP[: half + 1], "alter /* gh-ost */ table `shop`.`_t_del` rename `t`")
+    assert not _swaps(steps)
+    assert not tables.away
+    assert (first := steps[half]) is not None
+    assert first.keeps(T)
+    assert steps[-1] is not None
+    assert steps[-1].keeps(T)
+    assert steps[-1].hides(T)
+    assert _names(tables) == {"_t_ghc", "_t_gho"}
+
+
+def test_a_copy_without_its_triggers_is_no_certain_swap() -> None:
+    run = pt_osc()
+    swap = next(number for number, sql in enumerate(run) if sql.startswith("RENAME"))
+    _, steps = _run(*run[:swap], "DROP TRIGGER IF EXISTS `shop`.`pt_osc_shop_t_ins`", run[swap])
+    assert not _swaps(steps)
+
+
+def test_a_person_swaps_the_copy_that_pt_osc_left_with_its_triggers() -> None:
+    run = pt_osc()
+    swap = next(number for number, sql in enumerate(run) if sql.startswith("RENAME"))
+    _, steps = _run(*run[:swap], "RENAME TABLE t TO _t_old, _t_new TO t")
+    assert len(_swaps(steps)) == 1
+
+
+def test_drop_swap_hides_the_drop() -> None:
+    run = pt_osc()
+    swap = next(number for number, sql in enumerate(run) if sql.startswith("RENAME"))
+    tables, steps = _run(*run[:swap], "DROP TABLE IF EXISTS `shop`.`t` /* generated by server */")
+    assert steps[-1] is not None
+    assert steps[-1].hides(T)
+    assert steps[-1].keeps(T)
+    assert tables.away == (T,)
+    tables, steps = _run("RENAME TABLE `shop`.`_t_new` TO `shop`.`t`", before=tables)
+    assert [table for table, _, _ in _swaps(steps)] == [T]
+    assert tables == NOTHING
+
+
+def test_a_drop_of_a_table_that_no_tool_alters_is_a_drop() -> None:
+    assert _run("DROP TABLE IF EXISTS `shop`.`t`") == (NOTHING, [None])
+
+
+def test_alterations_that_cannot_be_given_leave_the_text_of_the_rename() -> None:
+    create = "create /* gh-ost */ table `shop`.`_t_gho` like `shop`.`t`"
+    swap = "rename /* gh-ost */ table `shop`.`t` to `shop`.`_t_del`, `shop`.`_t_gho` to `shop`.`t`"
+    long = f"alter /* gh-ost */ table `shop`.`_t_gho` COMMENT '{'x' * 70_000}'"
+    _, steps = _run(create, long, swap)
+    assert [text for _, _, text in _swaps(steps)] == [""]
+
+
+def test_names_that_a_tool_cuts_to_64_characters_are_known() -> None:
+    table = "t" * 63
+    ghost = f"_{'t' * 59}_gho"
+    tables, steps = _run(
+        f"create /* gh-ost */ table `shop`.`{ghost}` like `shop`.`{table}`",
+        f"rename /* gh-ost */ table `shop`.`{table}` to `shop`.`_{'t' * 59}_del`, `shop`.`{ghost}` to `shop`.`{table}`",
+    )
+    assert [swapped.table for swapped, _, _ in _swaps(steps)] == [table]
+    assert _names(tables) == {f"_{'t' * 59}_del"}
+
+
+def test_a_drop_that_did_nothing_is_hidden_only_under_a_name_of_a_tool() -> None:
+    for name, hides in {"_t_ghc": True, "_t_del": True, "_t_new": True, "t": False}.items():
+        _, step = after_statement(NOTHING, f"DROP TABLE IF EXISTS {name}", "shop", has_xid=False)
+        assert (step is not None and step.hides(TableId("shop", name))) is hides
+        assert after_statement(NOTHING, f"DROP TABLE IF EXISTS {name}", "shop", has_xid=True) == (NOTHING, None)
+
+
+def test_a_dropped_database_takes_the_tables_with_it() -> None:
+    swap = next(number for number, sql in enumerate(GH_OST) if sql.startswith("rename"))
+    tables, _ = _run(*GH_OST[:swap], "DROP DATABASE shop")
+    assert tables == NOTHING
+
+
+def _until_swap(run: list[str]) -> list[str]:
+    """Return the statements before the first rename."""
+    return run[: next(number for number, sql in enumerate(run) if " rename" in f" {sql.lower()}")]
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        [*_until_swap(GH_OST), "RENAME TABLE t TO _t_del, _t_gho TO t"],
+        [*_until_swap(GH_OST), "rename /* gh-ost */ table t to t_old, _t_gho to t"],
+        [*_until_swap(SPIRIT), "DROP TABLE _t_chkpnt", "RENAME TABLE t TO _t_old, _t_new TO t"],
+        [*_until_swap(SPIRIT), "RENAME TABLE t TO t_old, _t_new TO t"],
+        [*_until_swap(PT_OSC), "RENAME TABLE t TO t_old, _t_new TO t"],
+        ["CREATE TABLE t2 (id INT)", *_until_swap(GH_OST), "RENAME TABLE _t_gho TO t2"],
+    ],
+)
+def test_a_rename_that_is_not_certainly_the_tools_is_a_rename(statements: list[str]) -> None:
+    _, steps = _run(*statements)
+    assert not _swaps(steps)
+    assert steps[-1] is None or not steps[-1].kept
+
+
+def test_an_old_table_comes_back_as_a_swap_only_in_a_revert() -> None:
+    run = gh_ost(drops_old=False)
+    _, steps = _run(*run, "rename /* gh-ost */ table t to _t_20260101000000_del, _t_del to t")
+    assert len(_swaps(steps)) == 1
+
+
+def test_a_revert_in_two_steps_is_one_more_alter() -> None:
+    tables, steps = _run(
+        *gh_ost(drops_old=False),
+        "alter /* gh-ost */ table `shop`.`t` rename `_t_rev_del`",
+        "alter /* gh-ost */ table `shop`.`_t_del` rename `t`",
+    )
+    assert len(_swaps(steps)) == 2
+    assert not tables.away
+
+
+def test_the_changelog_of_another_table_proves_nothing() -> None:
+    tables, _ = _run(GH_OST[1], "CREATE TABLE _x_gho LIKE x")
+    assert _names(tables) == {"_t_ghc"}
+    tables, _ = _run("CREATE TABLE _t_gho LIKE t", before=tables)
+    assert _names(tables) == {"_t_ghc", "_t_gho"}
+
+
+def test_a_table_that_is_created_is_not_away_and_not_the_tools_any_more() -> None:
+    half = next(number for number, sql in enumerate(GH_OST_TWO_STEP) if "rename `_t_del`" in sql)
+    tables, _ = _run(*GH_OST_TWO_STEP[: half + 1])
+    assert tables.away == (T,)
+    tables, _ = _run("CREATE TABLE t (id INT)", "CREATE TABLE _t_gho (id INT)", before=tables)
+    assert not tables.away
+    assert "_t_gho" not in _names(tables)
