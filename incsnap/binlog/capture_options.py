@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from incsnap.ddl.online_tables import OnlineTables
 from incsnap.events import SchemaChange
 
 
@@ -21,6 +22,11 @@ class CaptureOptions:
     #: Whether the statement may change captured tables. If rows have no column names, a batch ends after each such
     #: statement.
     is_captured: Callable[[SchemaChange], bool] = lambda _: True
+    #: Tables of tools for online schema changes where the stream begins. Their rows are left out. None: no such table
+    #: is recognised.
+    online: OnlineTables | None = None
+    #: Whether tables of a database may belong to a tool that alters captured tables.
+    watches: Callable[[str], bool] = lambda _: True
     #: Collation number -> character set, of the server. It is used to decode statements.
     charsets: Mapping[int, str] = field(default_factory=dict)
 

@@ -222,6 +222,8 @@ class IdTable:
         #: Numbers that stand for maps without column names; empty with `binlog_row_metadata=FULL`.
         self.unnamed: set[int] = set()
         self._table_numbers: dict[tuple[TableId, bool], int] = {}
+        #: Names in lower case of tables that are left out, although they are included.
+        self._left_out: frozenset[str] = frozenset()
         #: Body of a table map after its table id -> number of the table; -1: excluded.
         self._decided: dict[bytes, int] = {}
 
@@ -246,13 +248,19 @@ class IdTable:
             number = self._decided[description] = self._decide(_table_named(description), description)
         return number
 
+    def leave_out(self, names: frozenset[str]) -> None:
+        """Leave out the tables with these names, in lower case, from the next table map on, and no others."""
+        if names != self._left_out:
+            self._left_out = names
+            self._decided.clear()
+
     def numbers_of(self, table: TableId) -> frozenset[int]:
         """Return the numbers of `table`. The set is empty if the stream has not brought the table yet."""
         known = (self._table_numbers.get((table, named)) for named in (True, False))
         return frozenset(number for number in known if number is not None)
 
     def _decide(self, table: TableId, description: bytes) -> int:
-        if not self.included(table):
+        if not self.included(table) or str(table).lower() in self._left_out:
             return -1
         key = table, tells_names(description)
         number = self._table_numbers.get(key)

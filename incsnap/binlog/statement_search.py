@@ -43,7 +43,7 @@ def statements_behind(
     ids, no_transactions = IdTable(lambda _: False), PreparedTransactions().sibling(())
     start = StreamPosition(position.delivered, "", 0)
     # Damaged rows are reported when they are decoded, not here.
-    reader = StreamReader(start, ids, "skip", replace(options, queries=False), no_transactions)
+    reader = StreamReader(start, ids, "skip", replace(options, queries=False, online=None), no_transactions)
     changes: list[SchemaChange] = []
     try:
         stream, source = open_stream(

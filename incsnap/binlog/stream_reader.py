@@ -38,6 +38,8 @@ from incsnap.binlog.rollbacks import note_savepoint, refuse_undone_rows
 from incsnap.binlog.segments import IdTable, Segment
 from incsnap.binlog.transactions import TransactionBuilder
 from incsnap.binlog.xa_transactions import XaTransactions
+from incsnap.ddl.online_changes import after_change
+from incsnap.ddl.online_names import TRIGGERS
 from incsnap.ddl.statements import ROW_STATEMENTS, first_word, schema_change
 from incsnap.ddl.table_statements import table_statements
 from incsnap.errors import BinlogError, shorten
@@ -78,6 +80,11 @@ class StreamReader:
         self._concerns = options.concerns
         self._charsets = options.charsets
         self._file_begins = file_begins
+        #: Tables of tools for online schema changes, at `position`; None: they are not recognised.
+        self._online = options.online
+        self._watches = options.watches
+        if self._online is not None:
+            ids.leave_out(self._online.names())
         #: Databases of which `_left_out` has warned.
         self._warned: set[str] = set()
 
@@ -235,16 +242,30 @@ class StreamReader:
             each.type == "DATABASE" for each in table_statements(query.sql, "", session.sql_mode)
         ):
             change = SchemaChange(frozenset(), "", query.sql)
+        if change is None and query.exact and self._online is not None and TRIGGERS in query.sql:
+            change = SchemaChange(frozenset(), "", query.sql)
         if change is None:
             return None
-        change = replace(change, session=session)
-        if not self._concerns(change):
+        change = replace(change, session=session, has_xid=query.has_xid, in_transaction=opened.begun)
+        if not (self._is_of_a_tool(change) or self._concerns(change)):
             return None
         # As in Debezium, a statement that is a whole transaction has no thread.
         thread = query.thread if opened.begun else None
         server = int(events.head["server"][odd])
         origin = Origin(state.name_of(opened), self.place.file, at, opened.ts_us, server, thread)
-        return replace(change, origin=origin, has_xid=query.has_xid, in_transaction=opened.begun)
+        return replace(change, origin=origin)
+
+    def _is_of_a_tool(self, change: SchemaChange) -> bool:
+        """Return True if the statement changes the tables of tools for online schema changes. Leave them out from here
+        on."""
+        if self._online is None:
+            return False
+        before = self._online
+        self._online, _ = after_change(before, change, self._watches)
+        if self._online is before:
+            return False
+        self._state.ids.leave_out(self._online.names())
+        return True
 
     def _left_out(self, database: str, at: int) -> None:
         """Log, once for each database, that a change was logged as a statement and is left out.

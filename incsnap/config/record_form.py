@@ -27,7 +27,7 @@ _WITHOUT_INFLUENCE = words(
     mysql kafka tables signals read_only snapshot topic_creation failures notifications heartbeat start monitoring
     verify retries checkpoint_location store batch_interval_ms spark spark_launch_mode max_batch_rows max_queue_bytes
     run_id include_query include_schema_changes only_captured_ddl transaction_topic tombstones_on_delete frame
-    skipped_operations
+    skipped_operations online_ddl_tables
     """
 )
 

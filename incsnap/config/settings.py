@@ -233,6 +233,8 @@ class Settings(Frozen):
     include_schema_changes: bool = of("include.schema.changes")
     #: whether the DDL of tables that are not captured stays out of the schema change topic
     only_captured_ddl: bool = of("schema.history.internal.store.only.captured.tables.ddl")
+    #: `ignore`: tables of tools for online schema changes are not captured; `capture`: they are tables like any other
+    online_ddl_tables: str = of("incsnap.online.ddl.tables")
     #: most changed rows of a batch. None: only bytes limit a batch, and rows are not counted.
     max_batch_rows: int | None = of("max.batch.size")
     max_queue_bytes: int = of("max.queue.size.in.bytes")  #: most bytes of binlog that the planner holds

@@ -77,7 +77,12 @@ def choices(settings: Settings) -> dict[str, str]:
         ),
         "notification.sink.topic.name": (settings.notifications.sink_topic or "") if notified else "",
         KEYS: _text({**_values(formats.key), **_not_default("names", formats.schema_names, "none")}),
-        TABLES: _text(settings.tables.model_dump(mode="json", exclude_defaults=True)),
+        TABLES: _text(
+            {
+                **settings.tables.model_dump(mode="json", exclude_defaults=True),
+                **_not_default("online_ddl", settings.online_ddl_tables, "ignore"),
+            }
+        ),
         TRANSFORMS: _text([_values(step) for step in settings.transforms]),
         MODES: _text(_values(settings.modes)),
         COLUMNS: _text(_values(settings.columns)),

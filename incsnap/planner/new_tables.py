@@ -123,6 +123,7 @@ class NewTables:
         """Yield the captured tables whose rows a statement has moved in and no event has brought.
 
         Such rows come from a table that is not captured, from a file, or from a new table that is not read to its end.
+        The copy of a tool for online schema changes has the rows that events of the altered table have brought.
         `unread` are these new tables before the statements.
         """
         for change in changes:
@@ -130,9 +131,9 @@ class NewTables:
                 continue
             statement = (change.sql, change.database, change.session.sql_mode)
             for now, before in moved_in(*statement).items():
-                if not self._filter.included(now):
+                if not self._filter.included(now) or change.online.keeps(now):
                     continue
-                if before is None or not self._filter.included(before):
+                if before is None or not self._filter.included(before) or change.online.hides(before):
                     yield now
                 elif before in unread and before not in taken_over(*statement):
                     unread.add(now)

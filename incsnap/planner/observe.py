@@ -27,6 +27,7 @@ from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.record_form import record_form
 from incsnap.config.settings import Settings
 from incsnap.config.topics import topics_of
+from incsnap.ddl.online_tables import OnlineTables
 from incsnap.envelope.seam import Seam
 from incsnap.planner.asked_place import AskedPlaces
 from incsnap.planner.batch_budget import BatchBudget
@@ -37,6 +38,7 @@ from incsnap.planner.gap_lists import GapLists
 from incsnap.planner.heartbeat import Heartbeat
 from incsnap.planner.known_definitions import BatchKnowledge, KnownDefinitions
 from incsnap.planner.new_tables import FilterFiles, NewTables
+from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.server_port import ServerPort
 from incsnap.planner.signal_inbox import SignalInbox
@@ -65,6 +67,7 @@ class Observed:
     knowledge: BatchKnowledge | None  #: definitions of tables whose rows do not name their columns; None if all rows do
     #: Counts of the transaction that is open at the batch's end; None if no transaction is open or none is counted.
     counted: OpenCounts | None
+    online: OnlineTables  #: tables of tools for online schema changes at the batch's end
     behind_seconds: float  #: seconds since the commit of the batch's last transaction; since 1970 if it has none
 
 
@@ -84,6 +87,7 @@ class Observer:
         open_readers: Callable[[Callable[[], None]], ReaderPort],
         definitions: KnownDefinitions,
         filters: FilterFiles,
+        online: OnlineDdl,
         run: str,
     ) -> None:
         query_seconds, topics = settings.mysql.query_timeout_seconds, partial(topics_of, settings)
@@ -98,13 +102,23 @@ class Observer:
         )
         self._stream = StreamPort(settings, self._budget, self._heartbeat)
         self._server = ServerPort(settings, queries, definitions)
+        self._online = online
         inbox = SignalInbox(settings.signals, settings.topic_prefix)
         start_snapshot = StartSnapshot(settings.snapshot, run)
         new_tables = NewTables(settings.snapshot, settings.tables, filters)
         gap = GapLists(settings.snapshot, Files(buffers.root))
         places = AskedPlaces(settings, Files(buffers.root))
         signal_table = settings.signals.data_collection
-        self._signals = SignalPort(inbox, start_snapshot, new_tables, gap, places, settings.tables, signal_table)
+        self._signals = SignalPort(
+            inbox,
+            start_snapshot,
+            new_tables,
+            gap,
+            places,
+            settings.tables,
+            signal_table,
+            leaves_out_tools=online.leaves_out,
+        )
         #: Whether a measured load held chunks back in the last planning.
         self._held_back = False
 
@@ -127,12 +141,13 @@ class Observer:
             # that releases nothing.
             results.update(late)
             advance = self._stream.advance(start, tail, results, held_back=self._held_back)
+        advance, online, reports = self._online.follow(start, advance, tail, connection)
         behind_seconds = time.time() - advance.last_ts_us / 1e6
         has_backlog = advance.full and behind_seconds > _BEHIND_SECONDS
         knowledge = self._server.knowledge(start, advance, tail, connection, has_backlog=has_backlog)
         unnamed = {each.table for each in advance.unnamed}
         of_rows = knowledge.definitions.of_rows(unnamed) if knowledge is not None else ()
-        commands, positions = self._signals.commands(start, advance, connection, of_rows, self._server.charsets)
+        commands, positions = self._signals.commands(start, advance, connection, of_rows, self._server.charsets, online)
         facts = BatchFacts(
             batch=start.batch + 1,
             end=advance.end,
@@ -140,7 +155,7 @@ class Observer:
             loads=self._server.loads(start.snapshot, advance, behind_seconds),
             now_ms=time.time_ns() // 1_000_000,
             results=results,
-            commands=(*(knowledge.commands if knowledge is not None else ()), *commands),
+            commands=(*reports, *(knowledge.commands if knowledge is not None else ()), *commands),
             changed=frozenset(advance.tables),
             changes=advance.changes,
             limits=self._budget.limits,
@@ -148,17 +163,20 @@ class Observer:
             release_bytes=self._budget.release_bytes,
             has_backlog=has_backlog,
             configured=self._throttle,
-            uncaptured=self._signals.uncaptured(start.snapshot),
+            uncaptured=self._signals.uncaptured(start.snapshot, online),
             refused=refused_rows(self._buffers, start),
+            away=frozenset(online.away),
         )
+        statements = self._server.statement_records(start, advance, tail, connection, seam, online)
         return Observed(
             advance,
             facts,
             positions,
-            (*self._server.statement_records(start, advance, tail, connection, seam), *self._heartbeat.records()),
+            (*statements, *self._heartbeat.records()),
             self._server.defaults(advance, connection),
             knowledge,
             self._stream.open_counts(start, advance.end, tail, of_rows, self._server.charsets),
+            online,
             behind_seconds,
         )
 

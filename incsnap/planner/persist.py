@@ -29,6 +29,7 @@ from incsnap.planner.chunk_results import delete_spent
 from incsnap.planner.definition_files import DefinitionFiles
 from incsnap.planner.new_tables import FilterFiles
 from incsnap.planner.observe import Observed
+from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.planner.prepared_xa import PreparedXas
 from incsnap.planner.rolled_back_xa import warn_of_sent_rows
 from incsnap.planner.topic_layout import Layouts
@@ -56,6 +57,7 @@ class PlannedBatches:
         definitions: DefinitionFiles,
         filters: FilterFiles,
         key_lists: KeyLists,
+        online: OnlineDdl,
     ) -> None:
         files = Files(buffers.root)
         self._files = files
@@ -72,6 +74,7 @@ class PlannedBatches:
         self.seams = _seams(files)
         self._filters = filters
         self._key_lists = key_lists
+        self._online = online
 
     def recall(self, start: Offset) -> Offset | None:
         """Return the end of the batch after `start` if an earlier process has planned it, else None.
@@ -108,6 +111,7 @@ class PlannedBatches:
             form=self._form,
             defaults="" if observed.defaults is None else self.defaults.keep(observed.defaults),
             definitions="" if observed.knowledge is None else self.definitions.keep(observed.knowledge.definitions),
+            online=self._online.keep(observed.online),
         )
         end = self._xa.after(start, end, advance, tail)
         warn_of_sent_rows(advance.marks, self.seam(start))
@@ -148,6 +152,7 @@ class PlannedBatches:
         self.defaults.forget(end.defaults, end.batch)
         self.definitions.forget(end.definitions, end.batch)
         self.seams.forget(end.seam, end.batch)
+        self._online.forget(end)
         self._filters.forget(end)
         self._key_lists.forget({scan.keys for scan in end.snapshot.scans if scan.keys}, end.batch)
         self._xa.forget(end.batch)

@@ -22,6 +22,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -55,6 +56,7 @@ from incsnap.planner.definition_files import definition_files
 from incsnap.planner.known_definitions import KnownDefinitions
 from incsnap.planner.new_tables import FilterFiles, first_filter
 from incsnap.planner.observe import Observed, Observer
+from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.planner.persist import PlannedBatches, behind_taken
 from incsnap.planner.prepared_xa import PreparedXas, first_place
 from incsnap.planner.query_connection import QueryConnection
@@ -106,12 +108,22 @@ class Planner:
         self._xa = PreparedXas(settings, files)
         kept, filters = definition_files(files), FilterFiles(files)
         self._chosen = ChosenRowsOf(settings, files)
+        self._online = OnlineDdl(settings, files)
         self._definitions = KnownDefinitions(settings, self._queries, kept)
         self._observer = Observer(
-            settings, buffers, self._queries, self._layouts, readers, open_readers, self._definitions, filters, run
+            settings,
+            buffers,
+            self._queries,
+            self._layouts,
+            readers,
+            open_readers,
+            self._definitions,
+            filters,
+            self._online,
+            run,
         )
         self._batches = PlannedBatches(
-            settings, buffers, self.offsets, self._layouts, self._xa, kept, filters, self._chosen.lists
+            settings, buffers, self.offsets, self._layouts, self._xa, kept, filters, self._chosen.lists, self._online
         )
         self._has_recalled = False
         self._repeats = True
@@ -202,7 +214,9 @@ class Planner:
                 settings.signals.data_collection if "source" in settings.signals.channels else None,
                 settings.max_queue_bytes,
                 damaged=settings.failures.processing,
-                options=capture_options(settings, self._queries.charsets, follows=follows),
+                options=capture_options(
+                    settings, self._queries.charsets, follows=follows, online=self._online.at(start)
+                ),
                 prepared=self._xa.transactions_from(start),
             )
             self._xa.search(start, self._tail)
@@ -311,15 +325,17 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
         # No file and position: the binlog's end may lie behind transactions that are not executed yet and that the
         # server will still send. A position must never claim what was not delivered. The tail knows its position after
         # the first event.
-        stream, definitions = StreamPosition(executed, "", 0), ""
+        stream, definitions, online = StreamPosition(executed, "", 0), "", ""
         if files is not None and place is None:
             definitions = first_definitions(settings, definition_files(files), connection, stream)
+            online = OnlineDdl(settings, files).first(connection)
     positions = first_positions(settings.snapshot) if taken is None or taken.reads_tables else {}
     if files is not None:
         positions |= first_filter(settings.tables, FilterFiles(files))
     job = uuid4().hex
     log.info("The new job %s begins after the transactions %s", job, shorten(executed) or "none")
     first = Offset(job, 0, stream, layout, signal_positions=positions, sought=sought, definitions=definitions)
+    first = replace(first, online=online)
     return first if taken is None or files is None else behind_taken(first, taken, files)
 
 

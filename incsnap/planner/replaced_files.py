@@ -26,6 +26,7 @@ FilesByFolder = Mapping[str, Mapping[str, bytes]]
 #: What the files of a folder hold, and what follows if they cannot be read.
 _FOLDERS = {
     "definitions": ("table definitions", "MySQL is asked for them"),
+    "online": ("the tables of tools for online schema changes", "those of a run under way are captured"),
     "filters": ("the lists that chose the captured tables", "snapshot.new.tables finds no new tables"),
 }
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+from pymysql.connections import Connection
 
 from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.capture_options import CaptureOptions
@@ -18,6 +21,7 @@ from incsnap.checkpoint.control_records import ControlRecord
 from incsnap.config.patterns import is_builtin
 from incsnap.config.settings import Settings
 from incsnap.config.topics import ControlTopic, schema_topic
+from incsnap.ddl.online_tables import OnlineTables
 from incsnap.ddl.table_statements import TableStatement, table_statements
 from incsnap.envelope import control_records
 from incsnap.envelope.control_schemas import SCHEMA_CHANGE_VALUE
@@ -38,11 +42,13 @@ log = logging.getLogger(__name__)
 _FIRST_SECONDS = 30.0
 
 
-def capture_options(settings: Settings, charsets: Charsets, *, follows: bool) -> CaptureOptions:
-    """Return what the stream must bring besides rows.
+def capture_options(
+    settings: Settings, charsets: Charsets, *, follows: bool, online: OnlineTables | None = None
+) -> CaptureOptions:
+    """Return what the stream must bring besides rows, and which rows it leaves out.
 
     `charsets` are the server's collations and their character sets. `follows`: also bring statements about tables that
-    are not captured: such a table may be renamed to a captured one, or copied.
+    are not captured: such a table may be renamed to a captured one, or copied. `online`: as in `CaptureOptions`.
     """
     return CaptureOptions(
         settings.include_query,
@@ -50,6 +56,8 @@ def capture_options(settings: Settings, charsets: Charsets, *, follows: bool) ->
         ends_batch=lambda change: bool(truncated_tables(settings, change)),
         is_captured=lambda change: _concerns(settings, change, follows=False, reports=False),
         charsets=dict(charsets),
+        online=online,
+        watches=settings.tables.may_include_database,
     )
 
 
@@ -89,7 +97,8 @@ def truncated_tables(settings: Settings, change: SchemaChange) -> list[TableId]:
     them."""
     if not change.truncates or "t" in settings.skipped_operations or change.tables is None:
         return []
-    return [table for table in sorted(change.tables) if settings.tables.included(table)]
+    captured = (table for table in sorted(change.tables) if settings.tables.included(table))
+    return [table for table in captured if not change.online.hides(table)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,24 +120,37 @@ class _Reported:
 
 
 def statement_records(
-    settings: Settings, definitions: DefinitionsAt, advance: Advance, now_us: int, *, first: bool
+    settings: Settings,
+    definitions: DefinitionsAt,
+    advance: Advance,
+    now_us: int,
+    *,
+    first: bool,
+    online: OnlineTables = OnlineTables(),  # noqa: B008 - frozen
 ) -> tuple[ControlRecord, ...]:
     """Return the records of a batch's statements, in the order of the binlog, truncations last.
 
     `first`: a job's first batch begins with the definitions of all captured tables. `now_us`: time of the records, in
-    microseconds since 1970.
+    microseconds since 1970. `online` are the tables of tools for online schema changes, which are not reported.
     """
     if not advance.changes and not first:
         return ()
     stored_lower = bool(advance.changes) and lower_case_table_names(definitions.connection) == 1
     records: list[ControlRecord] = []
     if (topic := schema_topic(settings)) is not None:
-        records += _schema_changes(settings, topic, definitions, advance, now_us, stored_lower, first=first)
+        existing = _existing(settings, definitions.connection, online) if first else []
+        records += _schema_changes(settings, topic, definitions, advance, now_us, stored_lower, existing)
     for change in advance.changes:
         for table in truncated_tables(settings, change):
             record = _truncation(settings, definitions, _stored(table, stored_lower), change, now_us)
             records += [] if record is None else [record]
     return tuple(records)
+
+
+def _existing(settings: Settings, connection: Connection[Any], online: OnlineTables) -> list[TableId]:
+    """Return the tables that a job's first batch reports."""
+    reported_tables = settings.tables.of_whole_databases() if reports_all(settings) else settings.tables
+    return online.without_tables_of_tools(tables(connection, reported_tables))
 
 
 def _schema_changes(
@@ -138,16 +160,14 @@ def _schema_changes(
     advance: Advance,
     now_us: int,
     stored_lower: bool,
-    *,
-    first: bool,
+    existing: Sequence[TableId],
 ) -> list[ControlRecord]:
-    """Return the records of the schema change topic: in a first batch the tables that exist, then the statements."""
+    """Return the records of the schema change topic: `existing`, the tables that exist at a job's beginning, and the
+    statements."""
     reported = list(_reported(settings, advance.changes, stored_lower=stored_lower))
-    reported_tables = settings.tables.of_whole_databases() if reports_all(settings) else settings.tables
-    existing = tables(definitions.connection, reported_tables) if first else []
     zones = {table: "" for table in existing if not redefined(table, advance.changes)}
     zones |= {each.described: each.time_zone for each in reported if each.described is not None}
-    certain, problem = definitions.certain(zones, _FIRST_SECONDS if first else WAIT_SECONDS)
+    certain, problem = definitions.certain(zones, _FIRST_SECONDS if existing else WAIT_SECONDS)
     records: list[ControlRecord] = []
     for table in existing:
         if table not in certain:
@@ -236,6 +256,8 @@ def _captured(settings: Settings, change: SchemaChange, *, stored_lower: bool) -
     tables."""
     included = settings.tables
     for each in table_statements(change.sql, change.session.database, change.session.sql_mode):
+        if each.table is not None and change.online.hides(each.table):
+            continue
         if each.type == "TEXT":
             if reports_all(settings) and included.has_database(each.database):
                 yield replace(each, database=change.session.database)
@@ -246,7 +268,7 @@ def _captured(settings: Settings, change: SchemaChange, *, stored_lower: bool) -
             continue
         table = _stored(each.table, stored_lower)
         if included.included(table) or (reports_all(settings) and included.has_database(table.database)):
-            yield TableStatement(each.type, table.database, table, each.ddl)
+            yield TableStatement(each.type, table.database, table, change.online.alteration_of(table) or each.ddl)
 
 
 def _truncation(

@@ -13,6 +13,7 @@ from incsnap.binlog.table_rows import Charsets
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.control_records import ControlRecord
 from incsnap.config.settings import Settings
+from incsnap.ddl.online_tables import OnlineTables
 from incsnap.envelope.seam import Seam
 from incsnap.events import SchemaChange, server_of
 from incsnap.mysql.column_defaults import KnownDefaults
@@ -53,9 +54,15 @@ class ServerPort:
         return self._definitions.at(start, advance, tail, connection, has_backlog=has_backlog)
 
     def statement_records(
-        self, start: Offset, advance: Advance, tail: Tail, connection: Connection[Any], seam: Seam | None
+        self,
+        start: Offset,
+        advance: Advance,
+        tail: Tail,
+        connection: Connection[Any],
+        seam: Seam | None,
+        online: OnlineTables,
     ) -> tuple[ControlRecord, ...]:
-        """Return the batch's records of schema changes and truncations.
+        """Return the batch's records of schema changes and truncations, without those of tables in `online`.
 
         A job's first batch adds the tables that exist, unless the job has taken over from another engine. `seam`: the
         records that the other engine has sent, which are left out.
@@ -66,7 +73,8 @@ class ServerPort:
         same_server = server_of(advance.end.server_uuid) == self._queries.server_uuid
         definitions = DefinitionsAt(connection, tail, advance.end, same_server, self._settings.columns.comments)
         first = start.batch == 0 and seam is None
-        return statement_records(self._settings, definitions, advance, time.time_ns() // 1000, first=first)
+        now_us = time.time_ns() // 1000
+        return statement_records(self._settings, definitions, advance, now_us, first=first, online=online)
 
     def defaults(self, advance: Advance, connection: Connection[Any]) -> TableDefaults | None:
         """Return the DEFAULTs of columns for the schemas of the batch; None if the settings do not need them."""

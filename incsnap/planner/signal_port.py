@@ -11,7 +11,9 @@ from pymysql.connections import Connection
 from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.table_rows import Charsets
 from incsnap.config.patterns import TableFilter
+from incsnap.ddl.online_tables import OnlineTables
 from incsnap.mysql.catalog import lower_case_table_names, tables
+from incsnap.mysql.online_tables import online_tables
 from incsnap.planner.asked_place import AskedPlace, AskedPlaces
 from incsnap.planner.gap_lists import GapLists
 from incsnap.planner.new_tables import NewTables
@@ -25,7 +27,10 @@ from incsnap.tables import TableId, TableShape
 
 
 class SignalPort:
-    """The signals of one planner. `included` are the captured tables, `signal_table` is the signal table, if any."""
+    """The signals of one planner. `included` are the captured tables, `signal_table` is the signal table, if any.
+
+    `leaves_out_tools`: whether tables of tools for online schema changes are not captured.
+    """
 
     def __init__(
         self,
@@ -36,6 +41,8 @@ class SignalPort:
         places: AskedPlaces,
         included: TableFilter,
         signal_table: TableId | None,
+        *,
+        leaves_out_tools: bool,
     ) -> None:
         self._inbox = inbox
         self._at_start = at_start
@@ -44,6 +51,7 @@ class SignalPort:
         self._places = places
         self._included = included
         self._signal_table = signal_table
+        self._leaves_out_tools = leaves_out_tools
         #: Whether this planner has planned a batch. Its first batch drops the tables that are not captured any more.
         self._has_begun = False
 
@@ -54,12 +62,14 @@ class SignalPort:
         connection: Connection[Any],
         definitions: tuple[TableShape, ...],
         charsets: Charsets,
+        online: OnlineTables,
     ) -> tuple[tuple[Command, ...], dict[str, Any]]:
         """Return the commands of the batch after `start`, and the position of each signal channel.
 
-        `definitions` are those of tables whose rows do not name their columns.
+        `definitions` are those of tables whose rows do not name their columns. `online` are the tables of tools for
+        online schema changes, which no signal may ask for.
         """
-        captured = partial(self._captured, connection, start.snapshot)
+        captured = partial(self._captured, connection, start.snapshot, online)
         slices = [slice_.with_definitions(definitions) for slice_ in advance.signals]
         asked, positions = self._inbox.poll(slices, charsets, start.signal_positions, captured, str(advance.end))
         commands = tuple(each for each in asked if not isinstance(each, AskedPlace))
@@ -70,11 +80,18 @@ class SignalPort:
         repairs, closed = self._gap.commands(start, captured)
         return (*at_start, *repairs, *new, *commands), {**positions, **position, **place, **closed}
 
-    def uncaptured(self, snapshot: SnapshotContext) -> frozenset[TableId]:
-        """Return the tables that an earlier process was to read and that the settings do not capture now."""
+    def uncaptured(self, snapshot: SnapshotContext, online: OnlineTables) -> frozenset[TableId]:
+        """Return the tables that are to be read and that are not captured.
+
+        The settings may have changed since an earlier process, or a table belongs to a tool for online schema changes.
+        """
+        if self._has_begun and not online.tables:
+            return frozenset()  # there may be thousands of tables, and this is asked for each batch
+        unfinished = snapshot.unfinished()
+        of_tools = frozenset(unfinished) - frozenset(online.without_tables_of_tools(unfinished))
         if self._has_begun:
-            return frozenset()
-        return frozenset(table for table in snapshot.unfinished() if not self._included.included(table))
+            return of_tools
+        return of_tools | frozenset(table for table in unfinished if not self._included.included(table))
 
     def begin(self) -> None:
         """Note that a batch is planned: no table can become uncaptured after this."""
@@ -84,15 +101,23 @@ class SignalPort:
         """Close the consumer of the signal topic."""
         self._inbox.close()
 
-    def _captured(self, connection: Connection[Any], snapshot: SnapshotContext) -> CapturedTables:
+    def _captured(self, connection: Connection[Any], snapshot: SnapshotContext, online: OnlineTables) -> CapturedTables:
         """Return the tables that a signal may ask for or stop.
 
         Dropped tables are among them while they are read or wait. The signal table itself is not data, though `.*`
-        matches its name.
+        matches its name. Neither are tables of tools for online schema changes, also those that the stream has not
+        brought yet.
         """
         unfinished = (table for table in snapshot.unfinished() if self._included.included(table))
-        table_ids = dict.fromkeys((*tables(connection, self._included), *unfinished))
+        table_ids = online.without_tables_of_tools(dict.fromkeys((*self._existing(connection), *unfinished)))
         return CapturedTables(
             tuple(table for table in table_ids if table != self._signal_table),
             ignore_case=lower_case_table_names(connection) != 0,
         )
+
+    def _existing(self, connection: Connection[Any]) -> list[TableId]:
+        """Return the captured tables that exist now and belong to no tool."""
+        existing = tables(connection, self._included)
+        if not self._leaves_out_tools:
+            return existing
+        return online_tables(connection, existing).without_tables_of_tools(existing)

@@ -68,7 +68,7 @@ class HandOver:
     sent: tuple[int, ...]  #: buckets that have the first batch already
     tables: tuple[str, ...]  #: tables whose snapshot was under way
     #: Files of the replaced job's checkpoint that could be read: definitions of tables (binlog_row_metadata=MINIMAL),
-    #: and the lists that chose the captured tables.
+    #: tables of tools for online schema changes, and the lists that chose the captured tables.
     files: FilesByFolder = field(default_factory=dict)
 
     def has_definitions(self, name: str) -> bool:
@@ -82,7 +82,8 @@ class HandOver:
         `changes` are other fields to set.
         """
         known = offset.definitions if self.has_definitions(offset.definitions) else ""
-        return replace(offset, prepared=(), control=(), definitions=known, **changes)
+        online = offset.online if offset.online in self.files.get("online", ()) else ""
+        return replace(offset, prepared=(), control=(), definitions=known, online=online, **changes)
 
 
 def hand_over(settings: Settings, jobs: Iterable[StartFacts], buckets: int, own: OwnCheckpoint) -> HandOver | None:
@@ -117,7 +118,11 @@ def hand_over(settings: Settings, jobs: Iterable[StartFacts], buckets: int, own:
             f"{ended.job} has not passed what a connector had sent before it, which lies beside its own checkpoint",
             "Let that job run until its log says that the stream has passed it, then replace it.",
         )
-    needed = {"definitions": {each.definitions for each in offsets}, "filters": set(map(filter_of, offsets))}
+    needed = {
+        "definitions": {each.definitions for each in offsets},
+        "online": {each.online for each in offsets},
+        "filters": set(map(filter_of, offsets)),
+    }
     names = {folder: sorted(names - {""}) for folder, names in needed.items()}
     ending = replace(ending, files=read_replaced(settings, ended.job, names))
     _refuse_what_is_elsewhere(settings, ending)

@@ -104,4 +104,13 @@ class LeaveOut:
     is_repeated: bool = False  #: whether an earlier notification has reported it
 
 
-Command = Execute | Stop | Pause | Resume | SetThrottle | LeaveOut
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The planner's command to send a notification about something that it has found."""
+
+    id: str  #: id of the notification
+    type: str  #: its type
+    fields: tuple[tuple[str, str], ...]  #: its additional data
+
+
+Command = Execute | Stop | Pause | Resume | SetThrottle | LeaveOut | Report

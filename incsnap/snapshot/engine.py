@@ -86,6 +86,8 @@ class BatchFacts:
     #: tables that are read or wait, but that the settings do not capture any more
     uncaptured: frozenset[TableId] = frozenset()
     refused: tuple[RefusedRow, ...] = ()  #: rows that the last batch has left out
+    #: tables that a tool has renamed or dropped, and whose copy takes their name with a later statement
+    away: frozenset[TableId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def next_context(context: SnapshotContext, facts: BatchFacts) -> Generator[Quest
 
     Yield questions, and take their answers by `send`.
     """
-    state = NextContext(context, facts.batch, facts.now_ms, facts.configured)
+    state = NextContext(context, facts.batch, facts.now_ms, facts.configured, facts.away)
     quarantine_refused(state, context, facts.refused)
     _complete(state, state.still_scanned(context.wholly_released()))
     _leave_out(state, facts.uncaptured)
@@ -159,7 +161,7 @@ def _leave_out(state: NextContext, uncaptured: frozenset[TableId]) -> None:
     """
     if not uncaptured:
         return
-    reason = "the settings do not capture it any more"
+    reason = "it is not captured any more"
     for signal, requests in state.abort(lambda request: request.table in uncaptured).items():
         names = comma_list([request.table for request in requests])
         state.notify(signal, notes.ABORTED, data_collections=names, reason=reason)
@@ -223,12 +225,14 @@ def _observe(state: NextContext, facts: BatchFacts) -> None:
     Events drop what was read before them of a table whose rows nothing tells apart.
 
     A statement may move rows into a table without events (RENAME TABLE, EXCHANGE PARTITION). A table of which anything
-    was planned is then read from its beginning, and no row that was read before is sent any more.
+    was planned is then read from its beginning, and no row that was read before is sent any more. The swap by a tool
+    for online schema changes moves no rows in: the table has the same rows behind it. It goes on at its key, or from
+    its beginning if its key has changed.
     """
     for change in facts.changes:
         if change.moves_rows_in:
             for scan in [scan for scan in state.scans.values() if change.touches(scan.table)]:
-                if scan.maximum is not None:
+                if scan.maximum is not None and not change.online.keeps(scan.table):
                     # A table that has moved away mostly ends when it is described: nothing has moved into it.
                     warns = not change.moves_away(scan.table)
                     state.begin_again(scan.number, "a statement has moved rows into it", warns=warns)

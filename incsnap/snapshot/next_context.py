@@ -39,14 +39,21 @@ class NextContext:
     """The state at the end of batch `batch`, while the engine makes it.
 
     It begins as `context`, without the parts that belong to the last batch alone. `finished` returns the next context.
-    `configured` are the limits on reading in the settings.
+    `configured` are the limits on reading in the settings. Nothing is asked about the tables `away`, which come back
+    soon.
     """
 
     def __init__(
-        self, context: SnapshotContext, batch: int, now_ms: int, configured: Mapping[str, int] | None = None
+        self,
+        context: SnapshotContext,
+        batch: int,
+        now_ms: int,
+        configured: Mapping[str, int] | None = None,
+        away: frozenset[TableId] = frozenset(),
     ) -> None:
         self.batch = batch
         self.now_ms = now_ms
+        self.away = away
         self.queue: list[Request] = list(context.queue)
         self.scans: dict[int, Scan] = {scan.number: scan for scan in context.scans}
         self.scans_begun = context.scans_begun

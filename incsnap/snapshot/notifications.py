@@ -29,6 +29,11 @@ QUARANTINED = "QUARANTINED"
 #: missing.
 ROWS_LEFT_OUT = "ROWS_LEFT_OUT"
 
+#: Only in incsnap: a table belongs to a tool for online schema changes and is not captured.
+ONLINE_DDL_TABLE = "ONLINE_DDL_TABLE"
+#: Only in incsnap: a tool has altered a table by putting its copy in the table's place.
+ONLINE_DDL_SWAP = "ONLINE_DDL_SWAP"
+
 #: The ways in which a table ends: `status` of TABLE_SCAN_COMPLETED.
 SUCCEEDED = "SUCCEEDED"
 #: Only in incsnap: the table was read to its end, except rows that were given up. `missing_keys` has them.
@@ -42,6 +47,7 @@ UNKNOWN_SCHEMA = "UNKNOWN_SCHEMA"
 CHANGED_TOO_OFTEN = "CHANGED_TOO_OFTEN"
 
 AGGREGATE_TYPE = "Incremental Snapshot"
+_ONLINE_AGGREGATE = "Online Schema Change"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +64,14 @@ class Notification:
         return {
             "id": self.id,
             "type": self.type,
-            "aggregate_type": AGGREGATE_TYPE,
+            "aggregate_type": self._aggregate_type,
             "additional_data": {"connector_name": connector_name, **dict(self.fields)},
             "timestamp": self.timestamp_ms,
         }
+
+    @property
+    def _aggregate_type(self) -> str:
+        return _ONLINE_AGGREGATE if self.type in (ONLINE_DDL_TABLE, ONLINE_DDL_SWAP) else AGGREGATE_TYPE
 
     def line(self, connector_name: str) -> str:
         """Return the text that Debezium writes into its log."""
@@ -80,6 +90,11 @@ class Notification:
         """
         fields = dict(self.fields)
         tables = fields.get("data_collections", "").replace(",", ", ")
+        if self.type == ONLINE_DDL_TABLE:
+            altered = f", which alters {fields['altered']}" if "altered" in fields else ""
+            return f"{tables} belongs to {fields['tool']}{altered} ({fields['trace']}), and is not captured"
+        if self.type == ONLINE_DDL_SWAP:
+            return f"{fields['tool']} has altered {tables}: its copy has taken the table's place"
         if self.type == TABLE_SCAN_COMPLETED:
             status = fields["status"]
             return f"{fields['scanned_collection']}: {int(fields['total_rows_scanned']):,} rows were read; {status}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
-from incsnap.snapshot.commands import Command, Execute, LeaveOut, Pause, Resume, Stop
+from incsnap.snapshot.commands import Command, Execute, LeaveOut, Pause, Report, Resume, Stop
 from incsnap.snapshot.context import Request, identity_of
 from incsnap.snapshot.next_context import REASON, NextContext
 from incsnap.snapshot.notifications import comma_list
@@ -25,6 +25,8 @@ def obey(state: NextContext, command: Command) -> None:
         _resume(state, command)
     elif isinstance(command, LeaveOut):
         _leave_out(state, command)
+    elif isinstance(command, Report):
+        state.notify(command.id, command.type, **dict(command.fields))
     else:
         state.limits.set(command.id, command.limits)
 

@@ -124,6 +124,8 @@ class Offset:
     #: file beside the checkpoint with the records behind the end that another engine has sent (`envelope.seam`); "" if
     #: there are none
     seam: str = ""
+    #: file beside the checkpoint with the tables of tools for online schema changes; "" if there are none
+    online: str = ""
 
     def reads(self) -> tuple[PlannedRead, ...]:
         """Return the chunks that this batch has planned, each with its low watermark."""
@@ -214,6 +216,7 @@ _OPTIONAL: dict[str, Any] = {
     "definitions": str,
     "sought": tuple[str, ...],
     "seam": str,
+    "online": str,
 }
 
 

@@ -93,9 +93,11 @@ def _begin_tables(state: NextContext, capacity: Capacity, low_watermark: GtidSet
 def _is_passed_by(state: NextContext, scan: Scan) -> bool:
     """Whether the next tables need not wait for this one.
 
-    The table is locked, its chunks cannot be read now, or a question about it takes long. The engine comes back to it.
+    The table is locked or away, its chunks cannot be read now, or a question about it takes long. The engine comes back
+    to it.
     """
-    return scan.attempt > 0 or scan.not_before_ms > state.now_ms or scan.number in state.late
+    waits = scan.attempt > 0 or scan.not_before_ms > state.now_ms or scan.number in state.late
+    return waits or scan.table in state.away
 
 
 def _undescribed(state: NextContext) -> list[Request]:
@@ -103,7 +105,8 @@ def _undescribed(state: NextContext) -> list[Request]:
 
     Leave out tables whose last question failed: a locked table would make the questions about all others useless.
     """
-    return [scan.request for scan in state.scans.values() if not (scan.described or scan.attempt)]
+    waits = (scan for scan in state.scans.values() if not (scan.described or scan.attempt))
+    return [scan.request for scan in waits if scan.table not in state.away]
 
 
 def _look_ahead(
@@ -126,7 +129,8 @@ def _plan_scan(
 
     Each step returns False if it has ended the table, postponed it, or may plan no more. Then the next are skipped.
     """
-    if not capacity.for_any or state.scans[number].not_before_ms > state.now_ms:
+    scan = state.scans[number]
+    if not capacity.for_any or scan.not_before_ms > state.now_ms or scan.table in state.away:
         return
     if not (yield from _described(state, number, low_watermark)):
         return

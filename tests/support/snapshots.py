@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from incsnap.events import SchemaChange, StreamPosition
+from incsnap.events import OnlineStep, SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.commands import Command, DataCollection, Execute
 from incsnap.snapshot.context import Release, SnapshotContext
@@ -40,6 +40,12 @@ def alter(table: TableId) -> SchemaChange:
 
 def swap(table: TableId, other: TableId) -> SchemaChange:
     return SchemaChange(frozenset({table, other}), table.database, "RENAME", moves_rows_in=True)
+
+
+def tool_swap(table: TableId, other: TableId) -> SchemaChange:
+    """Return the swap of `table` by a tool for online schema changes, which calls the former table `other`."""
+    step = OnlineStep(((table, "gh-ost", ""),), frozenset({table}), frozenset({other}))
+    return replace(swap(table, other), online=step)
 
 
 def spans(windows: Iterable[Window | Release]) -> list[tuple[str, str | None, str]]:
@@ -85,6 +91,7 @@ class Snapshots:
         loads: tuple[MeasuredLoad, ...] = (),
         uncaptured: frozenset[TableId] = frozenset(),
         refused: tuple[RefusedRow, ...] = (),
+        away: frozenset[TableId] = frozenset(),
     ) -> Plan:
         """Run one batch with these facts and return its plan."""
         results = {window.id: result for window in self.context.unread if (result := self._read(window))}
@@ -106,6 +113,7 @@ class Snapshots:
             loads=loads,
             uncaptured=uncaptured,
             refused=refused,
+            away=away,
         )
         plan = drive(next_context(self.context, facts), self._answer)
         self.context = plan.context

@@ -62,6 +62,9 @@ SERVER = (
 )
 
 CAPTURE = (
+    Setting("incsnap.online.ddl.tables", one_of("ignore", "capture"), "ignore",
+            "Whether tables that gh-ost, pt-online-schema-change and spirit make are left out, or captured like any"
+            " other.", "capture", see="online-ddl.md"),
     Setting("database.exclude.list", REGEXES, "", "Databases to leave out. Not with database.include.list.", "test_.*"),
     Setting("table.include.list", REGEXES, "", "Tables (`db.table`) to capture. The signal table is always captured.",
             r"inventory\\.(orders|customers)", unset="all"),

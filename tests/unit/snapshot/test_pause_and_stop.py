@@ -115,7 +115,7 @@ def test_a_table_no_longer_captured_ends_with_a_notification_and_sends_nothing_m
     assert spans(after.planned) == [("c", None, "1")]
     ended = [note for note in after.notifications if note.type == "ABORTED"]
     assert [(note.id, dict(note.fields)["data_collections"]) for note in ended] == [("s", "db.a,db.b"), ("t", "db.a")]
-    assert {dict(note.fields)["reason"] for note in ended} == {"the settings do not capture it any more"}
+    assert {dict(note.fields)["reason"] for note in ended} == {"it is not captured any more"}
     assert ["db.a,db.b" in plan.warnings[0], "db.a" in plan.warnings[1]] == [True, True]
     job.until_done()
     assert [note for note in job.notified() if note[1] == "COMPLETED"] == [("u", "COMPLETED", "")]

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from incsnap.events import SchemaChange
+from incsnap.events import OnlineStep, SchemaChange
 from incsnap.snapshot.next_context import MAX_BEGINNINGS
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.snapshot.questions import Describe, MaximumKey
 from incsnap.snapshot.refused import RefusedRow
 from incsnap.snapshot.window import ChunkResult
-from tests.support.snapshots import A, B, C, Snapshots, alter, execute, position, spans, swap, truncate
+from tests.support.snapshots import A, B, C, Snapshots, alter, execute, position, spans, swap, tool_swap, truncate
 
 
 @pytest.mark.parametrize("change", [alter(A), truncate(A), SchemaChange(None, "db", "?"), SchemaChange(None, "", "?")])
@@ -138,6 +138,52 @@ def test_a_table_into_which_rows_are_moved_is_begun_again() -> None:
     assert job.notified()[-2:] == [("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"), ("s", "COMPLETED", "")]
     (ended,) = [n for context in job.log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
     assert dict(ended.fields)["total_rows_scanned"] == "3"
+
+
+def test_a_table_that_a_tool_swaps_goes_on_at_its_key() -> None:
+    job = Snapshots({A: list(range(1, 10))})
+    job.batch(execute("s", A))
+    job.batch()
+    before = job.context.in_flight
+    plan = job.batch(changes=(tool_swap(A, B),))
+
+    assert plan.warnings == ()
+    assert {window.id for window in before} <= set(plan.context.dropped)
+    assert sorted(spans(plan.context.planned)[: len(before)]) == sorted(spans(before))
+    sent = [upper for context in job.until_done() for _, _, upper in spans(context.released)]
+    assert sorted(sent) == sorted(set(sent))
+    (ended,) = [n for context in job.log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
+    assert dict(ended.fields)["total_rows_scanned"] == "9"
+
+
+def test_a_table_that_a_tool_swaps_begins_again_with_another_key() -> None:
+    job = Snapshots({A: list(range(1, 10))})
+    job.batch(execute("s", A))
+    job.batch()
+    job.fingerprint = "k bigint"
+    plan = job.batch(changes=(tool_swap(A, B),))
+
+    assert plan.warnings == ("db.a: its key has changed; the table is read from its beginning",)
+    assert spans(plan.context.planned)[0] == ("a", None, "2")
+
+
+@pytest.mark.parametrize("is_begun", [False, True], ids=["waiting", "begun"])
+def test_nothing_is_asked_about_a_table_that_a_tool_has_taken_away(is_begun: bool) -> None:
+    job = Snapshots({A: list(range(1, 10)), B: [1]})
+    if is_begun:
+        job.batch(execute("s", A, B))
+    keys = job.keys.pop(A)
+    taken = (replace(alter(A), online=OnlineStep(kept=frozenset({A}))),)
+    job.batch(*(() if is_begun else (execute("s", A, B),)), changes=taken, away=frozenset({A}))
+    asked = len(job.asked)
+    for _ in range(3):
+        job.batch(away=frozenset({A}))
+    assert all(getattr(question, "table", B) == B for question in job.asked[asked:])
+    job.keys[A] = keys
+    job.batch(changes=(tool_swap(A, C),))
+    job.until_done()
+    ended = [dict(n.fields) for context in job.log for n in context.notifications if n.type == "TABLE_SCAN_COMPLETED"]
+    assert {each["scanned_collection"]: each["status"] for each in ended} == {"db.a": "SUCCEEDED", "db.b": "SUCCEEDED"}
 
 
 def test_a_table_that_has_moved_away_is_not_called_one_that_rows_were_moved_into() -> None:

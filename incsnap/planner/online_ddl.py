@@ -1,0 +1,135 @@
+"""The planner's part in online schema changes: it follows the tables of tools from batch to batch.
+
+A file beside the checkpoint, which the offset names, has the tables of tools at a batch's end. So a restart between the
+ALTER of a copy and its RENAME loses nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.binlog.buffer_position import Advance
+from incsnap.binlog.tail import Tail
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.value_files import ValueFiles
+from incsnap.config.settings import Settings
+from incsnap.ddl.follow import follow
+from incsnap.ddl.online_changes import with_steps
+from incsnap.ddl.online_names import PT_OSC
+from incsnap.ddl.online_tables import OnlineTable, OnlineTables, key_of
+from incsnap.ddl.table_definition import Definitions
+from incsnap.events import SchemaChange
+from incsnap.mysql.catalog import database_charsets, shape_of, tables
+from incsnap.mysql.online_tables import online_tables
+from incsnap.snapshot.commands import Command, Report
+from incsnap.snapshot.notifications import ONLINE_DDL_SWAP, ONLINE_DDL_TABLE
+from incsnap.snapshot.offset import Offset
+from incsnap.tables import TableId
+
+log = logging.getLogger(__name__)
+
+
+class OnlineDdl:
+    """The tables of tools, for one planner. `files` is incsnap's part of the checkpoint."""
+
+    def __init__(self, settings: Settings, files: Files) -> None:
+        self.leaves_out = settings.online_ddl_tables == "ignore"  #: whether tables of tools are not captured
+        self._included = settings.tables
+        self._files = ValueFiles(files, "online", "the tables of tools for online schema changes", OnlineTables)
+
+    def first(self, connection: Connection[Any]) -> str:
+        """Return the file for the first offset of a new job: the server's tables tell of runs that are under way."""
+        if not self.leaves_out:
+            return ""
+        return self.keep(online_tables(connection, tables(connection, self._included.of_whole_databases())))
+
+    def at(self, offset: Offset) -> OnlineTables | None:
+        """Return the tables of tools at the end of a batch; None if they are captured like any other."""
+        if not self.leaves_out:
+            return None
+        return self._files.read(offset.online) if offset.online else OnlineTables()
+
+    def keep(self, online: OnlineTables) -> str:
+        """Write the tables of tools beside the checkpoint. Return the file's name, "" if there are none."""
+        return self._files.keep(online) if online.tables or online.away else ""
+
+    def forget(self, end: Offset) -> None:
+        """Delete files that are not needed any more. The batch that ends at `end` is done."""
+        self._files.forget(end.online, end.batch)
+
+    def follow(
+        self, start: Offset, advance: Advance, tail: Tail, connection: Connection[Any]
+    ) -> tuple[Advance, OnlineTables, tuple[Command, ...]]:
+        """Return the batch after `start` with the meaning of its statements, the tables of tools at its end, and the
+        notifications about them."""
+        before = self.at(start)
+        if before is None:
+            return advance, OnlineTables(), ()
+        if not advance.changes and not before.tables:
+            return advance, before, ()
+        watches = self._included.may_include_database
+        batch = with_steps(before, advance.changes, watches)
+        if advance.changes and not all(each.is_certain for each in batch.tables.tables):
+            later = tail.changes_behind(advance.end, (advance.end.file, advance.end.pos), 0.0) or ()
+            batch = with_steps(before, advance.changes, watches, later)
+        changes, after = self._alike(batch.changes, _without_rows(batch.tables, advance), connection)
+        commands = tuple(_reports(f"online-ddl-{start.batch + 1}", batch.recognised, changes))
+        return replace(advance, changes=changes), after, commands
+
+    def _alike(
+        self, changes: tuple[SchemaChange, ...], online: OnlineTables, connection: Connection[Any]
+    ) -> tuple[tuple[SchemaChange, ...], OnlineTables]:
+        """Hide the statements about a table that was created with exactly the columns of a captured one, under the name
+        of its copy.
+
+        pt-online-schema-change makes its triggers a moment later. Only they make the copy the tool's, and it has no
+        rows before.
+        """
+        known = {key_of(each.table): each for each in online.tables}
+        for number, change in enumerate(changes):
+            for key, each in list(known.items()):
+                if each.is_certain or not change.touches(each.table):
+                    continue
+                if not each.is_alike and each.tool == PT_OSC and self._is_copy(change, each, connection):
+                    known[key] = each = replace(each, is_alike=True)
+                if each.is_alike:
+                    step = replace(change.online, hidden=change.online.hidden | {each.table})
+                    change = replace(change, online=step)
+            changes = (*changes[:number], change, *changes[number + 1 :])
+        return changes, replace(online, tables=tuple(known.values()))
+
+    def _is_copy(self, change: SchemaChange, copy: OnlineTable, connection: Connection[Any]) -> bool:
+        """Return True if the statement creates the table `copy` with the columns and the key of a captured table."""
+        name = copy.table.table.lstrip("_")
+        of = TableId(copy.table.database, name[: -len("_new")] if name.lower().endswith("_new") else name)
+        if not self._included.included(of):
+            return False
+        created = follow(change, Definitions({}, database_charsets(connection))).known.tables.get(copy.table)
+        shape = shape_of(connection, of) if created is not None else None
+        return created is not None and shape is not None and created.shape == replace(shape, id=copy.table)
+
+
+def _without_rows(online: OnlineTables, advance: Advance) -> OnlineTables:
+    """Return `online` without marks of tables that look like copies and have rows: they are tables like any other."""
+    written = {key_of(table) for table in advance.tables}
+    if not any(each.is_alike and key_of(each.table) in written for each in online.tables):
+        return online
+    marked = (replace(each, is_alike=each.is_alike and key_of(each.table) not in written) for each in online.tables)
+    return replace(online, tables=tuple(marked))
+
+
+def _reports(name: str, recognised: tuple[OnlineTable, ...], changes: tuple[SchemaChange, ...]) -> Iterator[Command]:
+    """Yield a notification for each table that is recognised in the batch, and for each swap."""
+    for each in recognised:
+        if each.role != "former":
+            altered = (("altered", str(each.of)),) if each.of is not None else ()
+            trace = (("tool", each.tool), *altered, ("trace", each.trace))
+            yield Report(name, ONLINE_DDL_TABLE, (("data_collections", str(each.table)), *trace))
+    for change in changes:
+        for table, tool, _ in change.online.swaps:
+            yield Report(name, ONLINE_DDL_SWAP, (("data_collections", str(table)), ("tool", tool)))

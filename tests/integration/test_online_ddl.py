@@ -1,0 +1,370 @@
+"""Tests of jobs beside gh-ost, pt-online-schema-change and spirit: the statements of these tools on real servers.
+
+Without Spark, as `binlog_row_metadata=FULL` and as MINIMAL. The statements are those that the tools send, in their
+order. Between them rows of the table change, and rows come into the copy as the tools write them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from tests.support.online_runs import gh_ost, pt_osc, revert, spirit
+from tests.support.planned_job import PlannedJob, settings_of
+
+pytestmark = pytest.mark.servers
+
+_NUMBERS = itertools.count()
+_DEFINITION = "`id` int NOT NULL,\n  `v` varchar(9) DEFAULT NULL,\n  PRIMARY KEY (`id`)"
+_BEFORE, _AFTER = {"id", "v"}, {"id", "v", "n"}
+
+
+class Migration:
+    """A table `t` that a tool alters, and the job that captures its database."""
+
+    def __init__(self, address: MySqlAddress, kafka: str, prefix: str, root: Path, rows: int, **more: str) -> None:
+        self.database = f"online_{next(_NUMBERS)}_{prefix[-6:]}"
+        self.connection = connect(address)
+        self.run(f"CREATE DATABASE {self.database}", f"USE {self.database}")
+        self.run("CREATE TABLE t (id INT NOT NULL, v VARCHAR(9) DEFAULT NULL, PRIMARY KEY (id))")
+        self.keys = list(range(1, rows + 1))
+        with self.connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO t VALUES (%s, 'a')", [(key,) for key in self.keys])
+        options = {
+            "include__schema__changes": "true",
+            "notification__enabled__channels": "sink",
+            "notification__sink__topic__name": f"{prefix}-notifications",
+            "signal__enabled__channels": "file",
+            "signal__file": str(root / "signals"),
+            **more,
+        }
+        self.root, self.prefix = root, prefix
+        self.settings = settings_of(address, kafka, prefix, self.database, **options)
+        self._job: PlannedJob | None = None
+
+    @property
+    def job(self) -> PlannedJob:
+        """The job. It begins with the first use."""
+        if self._job is None:
+            self._job = PlannedJob(self.settings, str(self.root))
+        return self._job
+
+    def run(self, *statements: str) -> None:
+        """Run the statements."""
+        with self.connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def insert(self) -> int:
+        """Insert a row into `t`, as its users do. Return its key."""
+        self.keys.append(self.keys[-1] + 1)
+        self.run(f"INSERT INTO t (id, v) VALUES ({self.keys[-1]}, 'b')")
+        return self.keys[-1]
+
+    def play(
+        self, statements: Sequence[str], *, copies: str = "", batches: bool = True, restarts: bool = False
+    ) -> None:
+        """Run the statements with an insertion behind each. With `copies`, fill that copy from `t` before it is
+        swapped.
+
+        `batches`: run batches up to each insertion. `restarts`: start the job again behind each batch.
+        """
+        for statement in statements:
+            upper = statement.upper()
+            if copies and "RENAME" in upper and self.has_table() and self.has_table(copies):
+                self.run(f"INSERT IGNORE INTO {copies} (id, v) SELECT id, v FROM t")
+            self.run(statement)
+            if not self.has_table():
+                continue
+            key = self.insert()
+            if copies and self.has_table(copies) and (self.has_table("_t_ghc") or self.has_table("_t_chkpnt")):
+                self.run(f"REPLACE INTO {copies} (id, v) SELECT id, v FROM t WHERE id = {key}")
+            if batches:
+                self.until_event(key)
+            if restarts:
+                self.job.restart()
+
+    def has_table(self, name: str = "t") -> bool:
+        """Whether the table exists."""
+        with self.connection.cursor() as cursor:
+            cursor.execute("SHOW TABLES LIKE %s", (name.replace("_", r"\_"),))
+            return bool(cursor.fetchall())
+
+    def events(self, table: str = "t") -> list[dict[str, Any]]:
+        """The rows behind insertions that were sent."""
+        records = self.job.of(f"{self.prefix}.{self.database}.{table}")
+        return [each.value["after"] for each in records if each.value and each.value["op"] == "c"]
+
+    def reads(self) -> Counter[int]:
+        """How often each key of `t` was sent by a snapshot."""
+        records = self.job.of(f"{self.prefix}.{self.database}.t")
+        return Counter(each.value["after"]["id"] for each in records if each.value and each.value["op"] == "r")
+
+    def until_event(self, key: int) -> None:
+        """Run batches until the insertion of the row was sent."""
+        self.job.batches_until(lambda: any(row["id"] == key for row in self.events()), f"event of {key}")
+
+    def schema_changes(self) -> list[tuple[str, list[str], str]]:
+        """The records of the schema change topic: types, tables and the statement."""
+        values = [each.value for each in self.job.of(self.prefix)]
+        return [
+            (
+                "/".join(each["type"] for each in value["tableChanges"]),
+                [each["id"].rpartition(".")[2].strip('"') for each in value["tableChanges"]],
+                value["ddl"],
+            )
+            for value in values
+        ]
+
+    def columns_after(self) -> list[list[str]]:
+        """The columns in each ALTER of the schema change topic."""
+        changes = [change for each in self.job.of(self.prefix) for change in each.value["tableChanges"]]
+        return [[column["name"] for column in each["table"]["columns"]] for each in changes if each["type"] == "ALTER"]
+
+    def notifications(self) -> list[dict[str, Any]]:
+        """The notifications about online schema changes."""
+        notes = (each.value for each in self.job.of(f"{self.prefix}-notifications"))
+        return [{"type": each["type"], **each["additional_data"]} for each in notes if "ONLINE" in each["type"]]
+
+    def recognised(self) -> set[str]:
+        """The tables of tools in notifications."""
+        notes = (each for each in self.notifications() if each["type"] == "ONLINE_DDL_TABLE")
+        return {each["data_collections"].rpartition(".")[2] for each in notes}
+
+    def topics(self) -> set[str]:
+        """The tables that have got records."""
+        begin = f"{self.prefix}.{self.database}."
+        return {each.topic.removeprefix(begin) for each in self.job.sent if each.topic.startswith(begin)}
+
+    def close(self) -> None:
+        """Close the job, and drop the database."""
+        if self._job is not None:
+            self._job.close()
+        self.run(f"DROP DATABASE IF EXISTS {self.database}")
+        self.connection.close()
+
+
+@pytest.fixture(params=["FULL", "MINIMAL"])
+def make(request: pytest.FixtureRequest, kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[Any]:
+    """Yield a function that begins a migration on a server with this `binlog_row_metadata`."""
+    address = request.getfixturevalue("mysql_address" if request.param == "FULL" else "minimal_mysql")
+    opened: list[Migration] = []
+
+    def begin(rows: int = 5, *, starts: bool = True, **more: str) -> Migration:
+        opened.append(Migration(address, kafka_address, topic_prefix, tmp_path, rows, **more))
+        if starts:
+            assert opened[-1].job
+        return opened[-1]
+
+    yield begin
+    for each in opened:
+        with closing(each):
+            pass
+
+
+def runs(database: str) -> dict[str, tuple[list[str], str, set[str]]]:
+    """Each tool's statements, the name of its copy and the names of its tables."""
+    return {
+        "gh-ost": (gh_ost(database), "_t_gho", {"_t_gho", "_t_ghc"}),
+        "two-step": (gh_ost(database, two_step=True), "_t_gho", {"_t_gho", "_t_ghc"}),
+        "pt-osc": (pt_osc(database, definition=_DEFINITION, columns="`id`, `v`"), "_t_new", {"_t_new"}),
+        "spirit": (spirit(database), "_t_new", {"_t_new", "_t_chkpnt"}),
+    }
+
+
+TOOLS = ("gh-ost", "two-step", "pt-osc", "spirit")
+
+
+def check(migration: Migration, tables: set[str], alters: int = 1) -> None:
+    """Check what consumers see of a run: one ALTER, no table of the tool, and each row once in the form of its time."""
+    assert migration.topics() == {"t"}
+    assert migration.recognised() - {"_t_del"} == tables
+    statements = [each for each in migration.schema_changes() if not each[2].startswith("CREATE TABLE `t`")]
+    assert [(type_, names) for type_, names, _ in statements] == [("ALTER", ["t"])] * alters, statements
+    assert all(ddl == f"ALTER TABLE `{migration.database}`.`t` ADD n INT" for _, _, ddl in statements)
+    rows = migration.events()
+    assert [row["id"] for row in rows] == migration.keys[-len(rows) :]
+    forms = [set(row) for row in rows]
+    changed = forms.index(_AFTER)
+    assert all(form == _BEFORE for form in forms[:changed])
+    assert all(form == _AFTER for form in forms[changed:])
+
+
+@pytest.mark.parametrize("is_behind", [False, True], ids=["running", "behind"])
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_run_is_one_alter_and_its_tables_belong_to_nobody(make: Any, tool: str, is_behind: bool) -> None:
+    migration = make()
+    run, copy, tables = runs(migration.database)[tool]
+    migration.until_event(migration.insert())
+    migration.play(run, copies=copy, batches=not is_behind)
+    migration.until_event(migration.insert())
+    check(migration, tables)
+    assert [each["type"] for each in migration.notifications()].count("ONLINE_DDL_SWAP") == 1
+    assert not migration.job.offset.online or tool == "gh-ost"
+    if not is_behind:
+        assert migration.columns_after() == [["id", "v", "n"]]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_restart_behind_each_batch_loses_nothing(make: Any, tool: str) -> None:
+    migration = make()
+    run, copy, tables = runs(migration.database)[tool]
+    migration.until_event(migration.insert())
+    migration.play(run, copies=copy, restarts=True)
+    check(migration, tables)
+
+
+def test_two_runs_in_a_row_are_two_alters(make: Any) -> None:
+    migration = make()
+    for alter in ("ADD n INT", "MODIFY n BIGINT"):
+        migration.play(gh_ost(migration.database, alter=alter), copies="_t_gho")
+    begin = f"ALTER TABLE `{migration.database}`.`t` "
+    ddl = [text for _, _, text in migration.schema_changes() if not text.startswith("CREATE TABLE `t`")]
+    assert ddl == [f"{begin}ADD n INT", f"{begin}MODIFY n BIGINT"]
+    assert migration.topics() == {"t"}
+
+
+def test_a_run_that_is_given_up_leaves_no_trace(make: Any) -> None:
+    migration = make()
+    run = gh_ost(migration.database)
+    swap = next(number for number, sql in enumerate(run) if sql.startswith("rename"))
+    migration.play([*run[:swap], "DROP TABLE _t_ghc", "DROP TABLE _t_gho"], copies="_t_gho")
+    assert migration.topics() == {"t"}
+    assert all(ddl.startswith("CREATE TABLE `t`") for _, _, ddl in migration.schema_changes())
+    assert not migration.job.offset.online
+    migration.play(run, copies="_t_gho")
+    check(migration, {"_t_gho", "_t_ghc"})
+
+
+def test_a_copy_of_pt_osc_that_is_kept_is_swapped_by_hand_as_one_alter(make: Any) -> None:
+    """--no-swap-tables, --no-drop-new-table and --no-drop-triggers."""
+    migration = make()
+    run = pt_osc(migration.database, definition=_DEFINITION, columns="`id`, `v`")
+    swap = next(number for number, sql in enumerate(run) if sql.startswith("RENAME"))
+    migration.play([*run[:swap], "RENAME TABLE t TO _t_old, _t_new TO t"], copies="_t_new")
+    check(migration, {"_t_new"})
+
+
+def test_the_drop_before_the_swap_of_pt_osc_is_no_drop(make: Any) -> None:
+    """--alter-foreign-keys-method=drop_swap."""
+    migration = make()
+    run = pt_osc(migration.database, definition=_DEFINITION, columns="`id`, `v`")
+    swap = next(number for number, sql in enumerate(run) if sql.startswith("RENAME"))
+    migration.play(run[:swap], copies="_t_new")
+    migration.run("INSERT IGNORE INTO _t_new (id, v) SELECT id, v FROM t", "DROP TABLE IF EXISTS t")
+    migration.job.batch()
+    migration.play([f"RENAME TABLE {migration.database}._t_new TO {migration.database}.t"])
+    check(migration, {"_t_new"})
+
+
+def test_a_revert_is_one_more_alter(make: Any) -> None:
+    migration = make()
+    migration.play(gh_ost(migration.database, drops_old=False), copies="_t_gho")
+    migration.play(revert(migration.database), copies="_t_del")
+    assert migration.topics() == {"t"}
+    assert [set(row) for row in migration.events()][-1] == _BEFORE
+    assert migration.columns_after() == [["id", "v", "n"], ["id", "v"]]
+
+
+def test_a_real_table_with_such_a_name_is_captured(make: Any) -> None:
+    migration = make()
+    migration.run(
+        "CREATE TABLE _x_new (id INT PRIMARY KEY)", "CREATE TABLE _t_new LIKE t", "CREATE TABLE _t_old LIKE t"
+    )
+    migration.run(
+        "INSERT INTO _x_new VALUES (1)", "INSERT INTO _t_new SELECT * FROM t", "INSERT INTO _t_old VALUES (1, 'a')"
+    )
+    migration.until_event(migration.insert())
+    assert migration.topics() == {"t", "_x_new", "_t_new", "_t_old"}
+    assert not migration.notifications()
+    migration.run("RENAME TABLE t TO x, _t_new TO t")
+    migration.until_event(migration.insert())
+    assert "ONLINE_DDL_SWAP" not in {each["type"] for each in migration.notifications()}
+
+
+def test_the_setting_gives_debeziums_way(make: Any) -> None:
+    migration = make(incsnap__online__ddl__tables="capture")
+    migration.play(gh_ost(migration.database), copies="_t_gho")
+    assert migration.topics() == {"t", "_t_gho"}
+    assert not migration.notifications()
+    assert len(migration.schema_changes()) > 6
+
+
+def test_a_job_that_begins_in_the_middle_of_a_run_knows_its_tables(make: Any) -> None:
+    migration = make(starts=False, snapshot__mode="initial")
+    migration.run("CREATE TABLE u (id INT NOT NULL, PRIMARY KEY (id))")
+    for run in (gh_ost(migration.database), pt_osc(migration.database, "u")):
+        migration.run(*run[: next(number for number, sql in enumerate(run) if sql.upper().startswith("RENAME"))])
+    migration.run("INSERT INTO _t_gho (id, v) SELECT id, v FROM t", "INSERT INTO u VALUES (1)")
+    assert migration.job
+    migration.until_event(migration.insert())
+    migration.job.batches_until(lambda: not migration.job.offset.snapshot.active, "the end of the snapshot")
+    assert migration.topics() == {"t", "u"}
+    created = {names[0] for type_, names, _ in migration.schema_changes() if type_ == "CREATE"}
+    assert created == {"t", "u"}
+
+
+def test_a_signal_of_all_tables_leaves_out_those_of_tools(make: Any) -> None:
+    migration = make()
+    run = gh_ost(migration.database)
+    swap = next(number for number, sql in enumerate(run) if sql.startswith("rename"))
+    migration.play(run[:swap], copies="_t_gho")
+    _signal(migration, rf"{migration.database}\\..*")
+    migration.job.batches_until(lambda: len(migration.reads()) == len(migration.keys), "the snapshot")
+    assert migration.topics() == {"t"}
+
+
+def _signal(migration: Migration, tables: str) -> None:
+    """Ask for a snapshot of these tables."""
+    data = f'{{"type": "incremental", "data-collections": ["{tables}"]}}'
+    line = f'{{"id": "ad-hoc", "type": "execute-snapshot", "data": {data}}}\n'
+    (migration.root / "signals").write_text(line)
+
+
+_ROWS = 500
+#: What the tool does to `t`, and whether a snapshot that is under way goes on at its key.
+CHANGES = {
+    "a column": ("ADD n INT", True),
+    "a type of the key": ("MODIFY id BIGINT NOT NULL", False),
+    "another key": ("DROP PRIMARY KEY, ADD PRIMARY KEY (v, id), MODIFY v VARCHAR(9) NOT NULL", False),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("alter", "goes_on"), CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("two_step", [False, True], ids=["atomic", "two-step"])
+def test_a_snapshot_goes_on_behind_the_swap_where_the_key_is_the_same(
+    make: Any, two_step: bool, alter: str, goes_on: bool
+) -> None:
+    migration = make(rows=_ROWS, incsnap__snapshot__throttle__rows__per__second="100")
+    run = gh_ost(migration.database, alter=alter, two_step=two_step)
+    swap = next(number for number, sql in enumerate(run) if " rename" in sql or sql.startswith("rename"))
+    migration.play(run[:swap], copies="_t_gho")
+    migration.run("INSERT IGNORE INTO _t_gho (id, v) SELECT id, v FROM t")
+    _signal(migration, f"{migration.database}.t")
+    migration.job.batches_until(lambda: len(migration.reads()) >= 100, "a part of the snapshot")
+    read = migration.reads()
+    assert len(read) < _ROWS
+    if two_step:
+        migration.run(run[swap])
+        for _ in range(5):
+            migration.job.batch()
+        swap += 1
+    migration.run(run[swap])
+    migration.job.batches_until(lambda: not migration.job.offset.snapshot.active and _is_altered(migration), "its end")
+    reads = migration.reads()
+    assert set(reads) >= set(range(1, _ROWS + 1))
+    twice = sum(count > 1 for count in reads.values())
+    assert (twice == 0) is goes_on, f"{twice} of {len(reads)} rows were read twice, {len(read)} before the swap"
+
+
+def _is_altered(migration: Migration) -> bool:
+    return "ONLINE_DDL_SWAP" in {each["type"] for each in migration.notifications()}
