@@ -50,6 +50,7 @@ class JobRun:
     began: float  #: when its process started, by `time.monotonic()`
     check: Callable[[], None]  #: raises an error with the job's last words if it has failed
     stop: Callable[[], None]  #: ends the run cleanly
+    properties: Path | None = None  #: file of incsnap's job; None for another side
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class Job:
                 if job.exit_code() is not None:
                     raise JobFailed(f"incsnap ended with code {job.exit_code()}:\n{job.log_tail()}")
 
-            yield JobRun(job.pid, job.began, check, job.stop)
+            yield JobRun(job.pid, job.began, check, job.stop, properties)
 
     @contextlib.contextmanager
     def _debezium(self) -> Iterator[JobRun]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 #: keeps.
 Figures = dict[str, float]
 
-WARM = ("start", "latency", "snapshot", "during", "source")
+WARM = ("start", "latency", "snapshot", "during", "source", "verify")
 SHAPES = ("columns3", "columns60", "composite", "partitions8", "tables4", "tables400")
 BACKLOGS = ("backlog", "single", "deletes", "mix")
 #: Rows without a measurement of their own, and the measurements that give their figures.
@@ -54,6 +54,10 @@ FIGURES = (
     Figure("mix", "mix", "backlog of a mix over 20 tables, 20 changes a transaction", "changes/s", True),
     Figure("source", "source", "snapshot beside a client that writes to another table all the time", "rows/s", True),
     Figure("source.kept", "source", "what a snapshot leaves of that client's transactions/s", "%", True),
+    Figure("verify", "verify", "comparison of a table with its topic (incsnap verify), with its start", "rows/s", True),
+    Figure("verify.processor", "verify", "processor time of incsnap verify", "s/million"),
+    Figure("verify.reading", "verify", "of this, reading the topic", "s/million"),
+    Figure("verify.memory", "verify", "peak memory of incsnap verify", "MB"),
     Figure("processor.snapshot.job", "processor", "processor time of a snapshot, the job", "s/million"),
     Figure("processor.snapshot.MySQL", "processor", "processor time of a snapshot, MySQL", "s/million"),
     Figure("processor.snapshot.Kafka", "processor", "processor time of a snapshot, Kafka", "s/million"),

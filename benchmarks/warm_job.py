@@ -17,6 +17,7 @@ from benchmarks.rows import Figures, Scale
 from benchmarks.shapes import Shapes
 from benchmarks.tables import ORDERS
 from benchmarks.update_latency import NumberedUpdates, percentile
+from benchmarks.verification import verify_run
 
 START_SECONDS = 180.0
 _SETTLE_SECONDS = 2.0
@@ -32,12 +33,18 @@ class WarmJob:
 
     def __init__(self, bench: BenchmarkDatabase, scale: Scale, rows: Collection[str]) -> None:
         self._bench, self._scale, self._rows = bench, scale, set(rows)
-        orders = scale.rows if self._rows & {"snapshot", "during"} else 0
+        orders = scale.rows if self._rows & {"snapshot", "during", "verify"} else 0
         self.orders = bench.create(ORDERS, "orders", orders)
         self.part = bench.create(ORDERS, "part", scale.part(0.3) if "source" in self._rows else 0)
         self.live = bench.create(ORDERS, "live", scale.part(0.1))
         self._shapes = Shapes(bench, scale, rows)
-        steps = {"latency": self._latency, "snapshot": self._snapshot, "during": self._during, "source": self._source}
+        steps = {
+            "latency": self._latency,
+            "snapshot": self._snapshot,
+            "during": self._during,
+            "source": self._source,
+            "verify": self._verify,
+        }
         self._steps = {name: step for name, step in steps.items() if name in rows} | self._shapes.steps()
 
     @property
@@ -145,6 +152,16 @@ class WarmJob:
             "source.kept": 100 * during / before,
             "source": arrival.rate_since(signalled),
         }
+
+    def _verify(self, life: JobRun, names: Mapping[str, str]) -> Figures:
+        """Compare `orders` with its topic, behind a snapshot of its own. Only incsnap's file can be read."""
+        if life.properties is None:
+            return {}
+        with Arrivals(self._bench.servers.kafka, [names[self.orders]]) as arrivals:
+            self._bench.execute_snapshot([self.orders])
+            arrivals.wait_for(self._scale.rows, life.check)
+        time.sleep(_SETTLE_SECONDS)
+        return verify_run(life.properties, self.orders, names[self.orders], self._scale.rows)
 
     def _numbered_updates(self, names: Mapping[str, str]) -> NumberedUpdates:
         return NumberedUpdates(self._bench.connect, self.live, self._bench.servers.kafka, names[self.live])
