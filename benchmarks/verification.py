@@ -20,6 +20,7 @@ from incsnap.verify.topic_side import messages_of, parts_between, topic_ends
 from lab.running_job import session_pids
 
 _LOOK_SECONDS = 0.1
+_MOST_SECONDS = 3_600
 
 
 class VerifyFailed(IncsnapError):
@@ -69,7 +70,7 @@ def verify_run(properties: Path, table: str, topic: str, rows: int, *arguments: 
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     ) as process:
         use = SessionUse(process.pid)
-        output = process.communicate()[0]
+        output = process.communicate(timeout=_MOST_SECONDS)[0]
     seconds = time.monotonic() - began
     processor, memory = use.end()
     if process.returncode != 0:

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -48,6 +48,7 @@ def _is_no_late_call(record: logging.LogRecord) -> bool:
 @click.option(
     "--wait", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Wait for the topics to catch up."
 )
+@click.option("--resume", is_flag=True, help="Go on where an interrupted comparison with the same options has stopped.")
 @click.option("--repair", is_flag=True, help="Let a live job of incsnap send the keys that differ again. Asks first.")
 @click.option("--yes", is_flag=True, help="Repair without a question.")
 @click.option(
@@ -68,6 +69,7 @@ def verify(
     strict: bool,
     allow_unverifiable: bool,
     wait: float,
+    resume: bool,
     repair: bool,
     yes: bool,
     at_most: int,
@@ -75,7 +77,10 @@ def verify(
     """Compare the captured tables with their topics, while both change.
 
     It takes no lock, and without --repair it writes nothing to MySQL or Kafka. The job may run or not. Exit codes: 0
-    equal, 1 differences, 2 no answer. Exit code 2 (ConfigError): an option has another form, or --repair cannot ask.
+    equal, 1 differences, 2 no answer. Exit code 2 (ConfigError): an option has another form, --repair cannot ask, or
+    there is nothing to resume.
+
+    Ctrl-C stops the command. What it has read is kept in the user's cache folder, and --resume goes on there.
 
     --repair sends the job a signal with the keys that were proved to differ, waits until the job has sent them, and
     compares them again. The exit code is that of the second comparison. Nothing is sent unless the control topic shows
@@ -86,11 +91,18 @@ def verify(
     # Rows are in Spark's temporary files. Only this user may read them.
     os.umask(0o077)
     leave_pandas_out()
-    from incsnap.cli import output
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from incsnap.cli import interrupts, output
+    from incsnap.cli.progress_display import shown
     from incsnap.config.load import read
     from incsnap.errors import ConfigError, IncsnapError
+    from incsnap.spark.error_text import error_from_text
     from incsnap.spark.launch.startup import launched
+    from incsnap.verify.allowance import VerificationStopped
     from incsnap.verify.evidence import connector_offsets
+    from incsnap.verify.kept_sides import kept_folder
     from incsnap.verify.report import NO_ANSWER, exit_code, next_command, write_differences
     from incsnap.verify.rounds import Limits
     from incsnap.verify.verification import Choice, verify_tables
@@ -108,20 +120,35 @@ def verify(
         Limits(wait_seconds=wait),
         connector_offsets(file, worker),
         lists_history=bool(differences) or repair,
+        folder=kept_folder(settings, tables, sample or ""),
+        resume=resume,
     )
     try:
         with launched(settings) as launch:
             spark = launch.session()
-            try:
-                mends = _repair(settings, differences, wait, at_most, yes=yes) if repair else None
-                reports = verify_tables(spark, settings, choice, mends)
-            finally:
-                # Objects of the JVM that are freed later call a JVM that has ended. Py4J logs that as an error.
-                gc.collect()
-                logging.getLogger().addFilter(_is_no_late_call)
-                spark.stop()
+            # Spark has a handler of its own, which would cancel jobs only.
+            with interrupts.noted(choice.allowance.stopping), shown(choice.progress, quiet=as_json) as hide:
+                try:
+                    mends = _repair(settings, differences, wait, at_most, hide, yes=yes) if repair else None
+                    reports = verify_tables(spark, settings, choice, mends)
+                finally:
+                    # Objects of the JVM that are freed later call a JVM that has ended. Py4J logs that as an error.
+                    gc.collect()
+                    logging.getLogger().addFilter(_is_no_late_call)
+                    spark.stop()
+    except VerificationStopped:
+        again = " ".join([file, *(f"--table {table}" for table in tables), *([f"--sample {sample}"] if sample else [])])
+        click.echo(f"Stopped. {choice.progress.seen()} were read, and no answer is known.", err=True)
+        click.echo(f"To continue: incsnap verify {again} --resume", err=True)
+        raise click.exceptions.Exit(NO_ANSWER) from None
     except IncsnapError as error:
         output.problem(error.message, error.hint)
+        raise click.exceptions.Exit(NO_ANSWER) from None
+    except (PySparkException, Py4JError) as error:
+        known = error_from_text(str(error))
+        if known is None:
+            raise
+        output.problem(known.message, known.hint)
         raise click.exceptions.Exit(NO_ANSWER) from None
     if differences and not repair:
         write_differences(reports, Path(differences))
@@ -136,8 +163,10 @@ def verify(
     raise click.exceptions.Exit(code)
 
 
-def _repair(settings: Settings, folder: str | None, wait: float, at_most: int, *, yes: bool) -> Repair:
-    """Return the function that repairs what reports name."""
+def _repair(
+    settings: Settings, folder: str | None, wait: float, at_most: int, hide: Callable[[], None], *, yes: bool
+) -> Repair:
+    """Return the function that repairs what reports name. `hide`: ends the display of the progress."""
     from incsnap.cli import output
     from incsnap.errors import IncsnapError
     from incsnap.kafka.announcement_log import AnnouncementLog
@@ -149,6 +178,7 @@ def _repair(settings: Settings, folder: str | None, wait: float, at_most: int, *
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
 
     def agrees(text: str) -> bool:
+        hide()
         click.echo(text, err=True)
         return yes or click.confirm("Send?", err=True)
 

@@ -112,10 +112,13 @@ class JsonValues:
         head, tail = self._around_row(source, "r", now_us)
         return json_objects(self._view.fields, columns, self._modes, head=head, tail=tail)
 
+    def rows(self, columns: Columns) -> BytesArray:
+        """Return each row as it stands in `before` and `after` (`pa.binary()`)."""
+        return json_objects(self._view.fields, columns, self._modes)
+
     def changes(self, images: Columns, what: Changes) -> BytesArray:
         """Return the value of each record of `what` (`pa.binary()`)."""
-        rows = json_objects(self._view.fields, images, self._modes)
-        return self._envelopes(self._head, self._view.shape.id, rows, what)
+        return self._envelopes(self._head, self._view.shape.id, self.rows(images), what)
 
     def template(self) -> RowTemplate:
         """Return how one row of `before` or `after` is put together from the encoded values of its columns."""

@@ -32,18 +32,27 @@ class RangePart(InputPartition):
         self.order, self.lower, self.upper = order, lower, upper
 
 
-def range_tail(shape: TableShape, part: RangePart) -> str:
-    """Return the SELECT's clauses from FROM on."""
+def range_tail(shape: TableShape, part: RangePart, condition: str = "") -> str:
+    """Return the SELECT's clauses from FROM on. `condition`: SQL that chooses rows; "" for all."""
     if part.order is None or part.lower is part.upper is None:
-        return f"FROM {shape.id.sql}"
+        return f"FROM {shape.id.sql}" + (f" WHERE {condition}" if condition else "")
     columns = ordering_columns(shape, part.order.columns)
     if part.upper is not None:
         order = part.order
-        chunk = Chunk(shape.id, order.columns, part.lower, part.upper, index=order.index, descending=order.descending)
+        chunk = Chunk(
+            shape.id,
+            order.columns,
+            part.lower,
+            part.upper,
+            condition,
+            index=order.index,
+            descending=order.descending,
+        )
         return chunk_tail(chunk, columns)
     # The last range has no end, so it includes rows that were inserted above the maximum key meanwhile.
     assert part.lower is not None
-    return f"FROM {shape.id.sql} WHERE {above(columns, part.lower, part.order.descending)}"
+    where = above(columns, part.lower, part.order.descending) + (f" AND ({condition})" if condition else "")
+    return f"FROM {shape.id.sql} WHERE {where}"
 
 
 def ranges_of(connection: Connection[Any], settings: Settings, table: TableId, count: int) -> list[RangePart]:

@@ -18,10 +18,10 @@ from incsnap.mysql import watermarks
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.changed_keys import ChangedKeys, place_in_log
 from incsnap.verify.evidence import Evidence
+from incsnap.verify.histories import History, PartitionFacts, note_places, note_records
 from incsnap.verify.proof import Events, LastRecord, Low, Reached, RowPlace, TopicKey
 from incsnap.verify.table_side import VerifiedTable, read_by_keys
 from incsnap.verify.topic_side import parts_between, read_parts, topic_ends
-from incsnap.verify.whole_tables import History, PartitionFacts, note_places, note_records
 
 #: A place behind all others.
 _EVERYTHING = RowPlace(1 << 62, 0)

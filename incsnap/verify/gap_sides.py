@@ -27,8 +27,16 @@ from incsnap.verify.gap_rules import Seam
 from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE
 from incsnap.verify.table_side import VerifiedTable, read_range
 from incsnap.verify.topic_side import PartitionPart, parts_between, read_parts, topic_ends
-from incsnap.verify.whole_tables import large_session
 
+#: Settings of a session for large comparisons, where a job's are for many small batches.
+_SESSION = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
+}
 _SIDE = pa.schema(
     [
         ("number", pa.int32()),
@@ -73,7 +81,7 @@ class GapComparison:
         behind: GtidSet,
         allowance: Allowance,
     ) -> None:
-        self._spark, self._settings, self._tables = large_session(spark, allowance), settings, tables
+        self._spark, self._settings, self._tables = _large_session(spark, allowance), settings, tables
         self._behind, self._allowance = str(behind), allowance
         self._at_once = allowance.tasks or spark.sparkContext.defaultParallelism
         self._found: DataFrame | None = None
@@ -157,6 +165,16 @@ class GapComparison:
 
         side = self._spark.range(0, tasks, 1, tasks).mapInArrow(read_all, _COLUMNS)
         return side.select("number", "key", "partition", "offset", "is_new", code_of(self._tables).alias("code"))
+
+
+def _large_session(spark: SparkSession, allowance: Allowance) -> SparkSession:
+    """Return a session with settings of its own, for large comparisons. It shares the task slots."""
+    session = spark.newSession()
+    for name, value in _SESSION.items():
+        session.conf.set(name, value)
+    if allowance.tasks is not None:
+        session.conf.set("spark.sql.shuffle.partitions", str(allowance.tasks))
+    return session
 
 
 def code_of(tables: Sequence[VerifiedTable]) -> Column:

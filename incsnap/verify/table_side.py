@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pymysql.connections import Connection
 
-from incsnap.columns.arrow import Columns, RecordBatch
+from incsnap.columns.arrow import Array, Columns, RecordBatch
 from incsnap.config.settings import Settings
+from incsnap.envelope.json_format import JsonValues
 from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, key_text
+from incsnap.envelope.partitioner import partition
 from incsnap.envelope.record_encoder import READ
 from incsnap.envelope.snapshot_records import snapshot_records
 from incsnap.envelope.sources import SourceConstants
@@ -28,13 +30,13 @@ from incsnap.planner.key_ranges import RangePart, range_tail
 from incsnap.snapshot.chunk_query import any_of
 from incsnap.tables import TableShape
 from incsnap.tasks.formats import format_of
+from incsnap.verify.avro_reading import respelled
 from incsnap.verify.proof import TopicKey
 from incsnap.verify.record_reading import RecordForm, read_keys, read_rows
+from incsnap.verify.sampling import ALL_KEYS, Sample
 
-#: The columns of the table side.
-TABLE_ROWS = pa.schema(
-    [("topic", pa.string()), ("key", pa.binary()), ("table_partition", pa.int32()), ("row", pa.binary())]
-)
+#: The columns of the table side: the bytes of the record's key, the key without its schema, and the row.
+TABLE_ROWS = pa.schema([("record_key", pa.binary()), ("key", pa.binary()), ("row", pa.binary())])
 #: Seconds that the server waits for a task that takes no rows.
 _PATIENCE_SECONDS = 3600
 #: Seconds that a server may take until it has executed what a SELECT must see.
@@ -55,35 +57,63 @@ class VerifiedTable:
 
 def encoded(format_: TableFormat, table: VerifiedTable, columns: Columns) -> RecordBatch:
     """Return the columns of TABLE_ROWS for rows that a SELECT has read."""
+    read, form = format_.encoders[READ], table.form.of_table
     now_us = time.time_ns() // 1000
     source = SourceConstants("", 0, now_us)
-    made = snapshot_records(format_, columns, source, {table.topic: table.partitions}, 1, now_us=now_us)
-    if not made:
-        return pa.RecordBatch.from_pylist([], TABLE_ROWS)
-    records = made[0]
-    form = table.form.of_table
-    keys, (_, rows) = records.column("key"), read_rows(records.column("value"), form)
-    topics = pa.repeat(pa.scalar(table.topic), len(records))
-    # Keys in Avro or with the id of a schema have other bytes, and so another partition.
-    is_json = table.form.key_avro is None and not table.form.key_frame
-    homes = records.column("partition") if is_json else pa.nulls(len(records), pa.int32())
-    arrays = [topics, read_keys(keys, form), homes, rows]
-    return pa.RecordBatch.from_arrays(arrays, schema=TABLE_ROWS)
+    if read is not None and isinstance(read.value, JsonValues):
+        # The row alone takes half of the time of an envelope.
+        keys, rows = format_.keys(columns), read.value.rows(columns)
+        if form.respelled:
+            rows = respelled(rows)
+    else:
+        made = snapshot_records(format_, columns, source, {}, 1, now_us=now_us)
+        if not made:
+            return pa.RecordBatch.from_pylist([], TABLE_ROWS)
+        keys = made[0].column("key")
+        _, rows = read_rows(made[0].column("value"), form)
+    return pa.RecordBatch.from_arrays([keys, read_keys(keys, form), rows], schema=TABLE_ROWS)
 
 
 def read_range(
-    settings: Settings, table: VerifiedTable, part: RangePart, *, behind: GtidSet | None = None
+    settings: Settings,
+    table: VerifiedTable,
+    part: RangePart,
+    *,
+    behind: GtidSet | None = None,
+    sample: Sample = ALL_KEYS,
 ) -> Iterator[RecordBatch]:
     """Yield the rows of a range of the key, with the columns of TABLE_ROWS.
 
-    `behind`: transactions that the server must have executed before the SELECT. Raise ChunkFailed if it has not.
+    `behind`: transactions that the server must have executed before the SELECT. `sample`: the keys that are read. Raise
+    ChunkFailed if the server has not executed them.
     """
     format_ = format_of(settings, table.shape)
     with closing(connect(settings.mysql, read_timeout=float(_PATIENCE_SECONDS))) as connection:
         query(connection, f"SET SESSION net_write_timeout = {_PATIENCE_SECONDS}")
         if behind is not None:
             wait_until_executed(connection, behind, _LATE_SECONDS)
-        yield from _encoded_rows(connection, format_, table, range_tail(table.shape, part))
+        if sample.is_all:
+            yield from _encoded_rows(connection, format_, table, range_tail(table.shape, part))
+        elif (condition := sample.condition(format_)) is not None:
+            yield from _encoded_rows(connection, format_, table, range_tail(table.shape, part, condition))
+        elif sorted(field.index for field in format_.view.key) == sorted(table.shape.key):
+            yield from _sampled(connection, format_, table, part, sample)
+        else:
+            # No index may find rows by such keys.
+            for batch in _encoded_rows(connection, format_, table, range_tail(table.shape, part)):
+                yield batch.filter(pa.array(sample.has(batch.column("key"))))
+
+
+def _sampled(
+    connection: Connection[Any], format_: TableFormat, table: VerifiedTable, part: RangePart, sample: Sample
+) -> Iterator[RecordBatch]:
+    """Yield the rows of a sample in a range: the keys of the range are read alone, and then the chosen rows."""
+    chosen: list[Array] = []
+    key_columns = frozenset(field.index for field in format_.view.key)
+    for columns in stream_rows(connection, table.shape, range_tail(table.shape, part), key_columns):
+        keys = read_keys(format_.keys(columns), table.form.of_table)
+        chosen.append(keys.filter(pa.array(sample.has(keys))))
+    yield from _rows_of_keys(connection, format_, table, [key for keys in chosen for key in keys.to_pylist()])
 
 
 def read_by_keys(
@@ -96,17 +126,29 @@ def read_by_keys(
     """
     format_ = format_of(settings, table.shape)
     rows: list[tuple[TopicKey, bytes, int | None]] = []
-    listed = [key for key in keys if _has_fields(format_, key[1])]
+    # Keys in Avro or with the id of a schema have other bytes, and so another partition.
+    is_json = table.form.key_avro is None and not table.form.key_frame
+    for batch in _rows_of_keys(connection, format_, table, [key for _, key in keys]):
+        homes = partition(batch.column("record_key"), table.partitions).tolist()
+        columns = (batch.column(name).to_pylist() for name in ("key", "row"))
+        rows += [
+            ((table.topic, key), row, home if is_json else None) for key, row, home in zip(*columns, homes, strict=True)
+        ]
+    return rows
+
+
+def _rows_of_keys(
+    connection: Connection[Any], format_: TableFormat, table: VerifiedTable, keys: Collection[bytes]
+) -> Iterator[RecordBatch]:
+    """Yield the rows with one of these record keys, with the columns of TABLE_ROWS."""
+    listed = [key for key in keys if _has_fields(format_, key)]
     for begin in range(0, len(listed), _KEYS_TOGETHER):
         part = listed[begin : begin + _KEYS_TOGETHER]
-        where = _where(format_, [key for _, key in part])
+        where = _where(format_, part)
         tail = f"FROM {table.shape.id.sql}" + (f" WHERE {where}" if where else "")
-        chosen = pa.array([key for _, key in part], pa.binary())
+        chosen = pa.array(part, pa.binary())
         for batch in _encoded_rows(connection, format_, table, tail):
-            own = batch.filter(pc.is_in(batch.column("key"), chosen))
-            columns = (own.column(name).to_pylist() for name in ("key", "row", "table_partition"))
-            rows += [((table.topic, key), row, home) for key, row, home in zip(*columns, strict=True)]
-    return rows
+            yield batch.filter(pc.is_in(batch.column("key"), chosen))
 
 
 def _encoded_rows(

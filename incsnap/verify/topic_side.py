@@ -5,20 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from incsnap.columns.arrow import RecordBatch
+from incsnap.columns.arrow import BytesArray, RecordBatch
+from incsnap.columns.packets import PAD
+from incsnap.columns.variable import variable
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.verify.avro_reading import NO_JSON, with_ids
-from incsnap.verify.record_reading import UNREADABLE, VALUES, RecordForm, read_keys, read_rows, read_values
+from incsnap.verify.record_reading import UNREADABLE, VALUES, Reading, RecordForm, read, read_keys
+from incsnap.verify.sampling import Sample
+from incsnap.verify.side_blocks import topic_columns
 
 #: The columns of the topic side.
 TOPIC_RECORDS = pa.schema(
@@ -34,10 +40,14 @@ TOPIC_RECORDS = pa.schema(
 _REQUEST_SECONDS = 30.0
 #: Seconds without a record or an answer after which Kafka counts as lost.
 _SILENCE_SECONDS = 60.0
+#: Stands in the value of a row that a snapshot has read.
+_READ = b'"op":"r"'
 #: Messages that are made columns at once.
 _TOGETHER = 20_000
+#: Messages that are taken at once. The client waits until it has so many, and its queue may have no room for more.
+_AT_ONCE = 2_000
 #: Offsets that one task reads.
-_PART_OFFSETS = 500_000
+_PART_OFFSETS = 400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +98,8 @@ def read_parts(
 ) -> Iterator[RecordBatch]:
     """Yield the committed records of `parts`, with the columns of TOPIC_RECORDS, in the order of each part.
 
-    Without `places` the places of events are null, which takes a third of the time. Raise ServerUnreachable if Kafka
-    does not answer.
+    Without `places` the places of events are null, which takes less time. Raise ServerUnreachable if Kafka does not
+    answer.
     """
     for part, messages in messages_of(client, parts):
         yield _columns(part, messages, forms[part.topic], places=places)
@@ -105,7 +115,11 @@ def messages_of(
     settings = {
         **client.for_consumer("incsnap-verify"),
         "enable.partition.eof": "true",
-        "queued.max.messages.kbytes": "65536",
+        # What is fetched behind a part is dropped, so the queue is short.
+        "queued.max.messages.kbytes": "16384",
+        "fetch.message.max.bytes": str(4 << 20),
+        # Of the client: a second without a fetch, each time that the queue is full.
+        "fetch.queue.backoff.ms": "5",
         "fetch.wait.max.ms": "50",
     }
     with closing(Consumer(settings)) as consumer:
@@ -121,7 +135,7 @@ def _messages(consumer: Consumer, part: PartitionPart) -> Iterator[list[Message]
     deadline = time.monotonic() + _SILENCE_SECONDS
     is_over = False
     while not is_over:
-        read = consumer.consume(_TOGETHER, timeout=0.2)
+        read = consumer.consume(_AT_ONCE, timeout=0.2)
         if read:
             deadline = time.monotonic() + _SILENCE_SECONDS
         for error in [error for message in read if (error := message.error()) is not None]:
@@ -141,25 +155,105 @@ def _messages(consumer: Consumer, part: PartitionPart) -> Iterator[list[Message]
     yield held
 
 
-def _columns(part: PartitionPart, messages: Sequence[Any], form: RecordForm, *, places: bool) -> RecordBatch:
+def hashed_records(
+    client: ClientSettings, part: PartitionPart, form: RecordForm, seed: int, sample: Sample
+) -> Iterator[RecordBatch]:
+    """Yield the committed records of `part`, with the columns of TOPIC_BLOCK, in their order.
+
+    Of other keys than those of `sample`, some records are there without their keys: those that show how far the
+    partition came. Raise ServerUnreachable if Kafka does not answer.
+    """
+    for _, messages in messages_of(client, [part]):
+        keys = _keys(messages, form)
+        is_chosen = sample.has(keys)
+        shown = messages
+        if not is_chosen.all():
+            is_shown = is_chosen | _shows_place(messages, form)
+            keys = pc.if_else(pa.array(is_chosen), keys, None).filter(pa.array(is_shown))
+            shown = [message for message, kept in zip(messages, is_shown.tolist(), strict=True) if kept]
+        reading = _refusing(read(_values(shown, form), form), keys)
+        offsets, times = _offsets_and_times(shown)
+        yield topic_columns(keys, offsets, times, reading, seed)
+
+
+def _shows_place(messages: Sequence[Message], form: RecordForm) -> npt.NDArray[np.bool_]:
+    """Return True for those of `messages` that show how far the partition came.
+
+    These are the last record of an event, and the last row of a snapshot behind it.
+    """
+    if form.value_avro is not None:
+        return np.ones(len(messages), np.bool_)
+    shows = np.zeros(len(messages), np.bool_)
+    has_read = False
+    for at in range(len(messages) - 1, -1, -1) if form.envelope else ():
+        value = messages[at].value()
+        is_read = value is not None and _READ in value
+        if value is not None and not (is_read and has_read):
+            shows[at] = True
+            has_read |= is_read
+            if not is_read:
+                break
+    return shows
+
+
+def read_chosen(
+    client: ClientSettings, part: PartitionPart, offsets: npt.NDArray[np.int64], form: RecordForm
+) -> Iterator[RecordBatch]:
+    """Yield the records of `part` at these `offsets` that are still there, as `read_parts` does."""
+    for _, messages in messages_of(client, [part]):
+        is_chosen = np.isin(_offsets_and_times(messages)[0], offsets)
+        chosen = [message for message, kept in zip(messages, is_chosen.tolist(), strict=True) if kept]
+        if chosen:
+            yield _columns(part, chosen, form, places=True)
+
+
+def _keys(messages: Sequence[Message], form: RecordForm) -> BytesArray:
+    keys = bytes_column([message.key() for message in messages])
+    return read_keys(with_ids(messages, keys, "key", form.key_avro), form)
+
+
+def _values(messages: Sequence[Message], form: RecordForm) -> BytesArray:
+    return with_ids(messages, bytes_column([message.value() for message in messages]), "value", form.value_avro)
+
+
+def bytes_column(values: Sequence[bytes | None]) -> BytesArray:
+    """Return the values as `pa.binary()`. Enough bytes follow the last value for `spans_of`, which then copies nothing.
+
+    Raise IncsnapError if they take 2 GiB.
+    """
+    is_there = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    present = values if is_there.all() else [b"" if value is None else value for value in values]
+    offsets = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, present), np.int64, len(values)), out=offsets[1:])  # type: ignore[arg-type]
+    return variable(offsets, b"".join([*present, bytes(PAD)]), pa.binary(), None if is_there.all() else is_there)  # type: ignore[list-item]
+
+
+def _columns(part: PartitionPart, messages: Sequence[Message], form: RecordForm, *, places: bool) -> RecordBatch:
     n = len(messages)
-    values = pa.array([message.value() for message in messages], pa.binary())
-    values = with_ids(messages, values, "value", form.value_avro)
-    keys = pa.array([message.key() for message in messages], pa.binary())
-    keys = read_keys(with_ids(messages, keys, "key", form.key_avro), form)
-    if places:
-        read = list(read_values(values, form).columns)
-    else:
-        unknown = [pa.nulls(n, field.type) for field in list(VALUES)[2:]]
-        read = [*read_rows(values, form), *unknown]
-    is_odd = pc.equal(keys, NO_JSON).fill_null(False)
-    read[0] = pc.if_else(is_odd, pa.scalar(UNREADABLE, pa.int8()), read[0])
+    keys = _keys(messages, form)
+    reading = _refusing(read(_values(messages, form), form, places=places), keys)
+    offsets, times = _offsets_and_times(messages)
+    unknown = [pa.nulls(n, field.type) for field in list(VALUES)[3:]]
     arrays = [
         pa.repeat(pa.scalar(part.topic), n),
         keys,
         pa.repeat(pa.scalar(part.partition, pa.int32()), n),
-        pa.array([message.offset() for message in messages], pa.int64()),
-        pa.array([message.timestamp()[1] for message in messages], pa.int64()),
-        *read,
+        pa.array(offsets),
+        pa.array(times),
+        pa.array(reading.state),
+        reading.rows_or_null,
+        pa.array(reading.is_snapshot),
+        *(reading.places or unknown),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=TOPIC_RECORDS)
+
+
+def _refusing(reading: Reading, keys: BytesArray) -> Reading:
+    """Return the reading with records whose keys cannot be read as unreadable."""
+    is_odd = pc.equal(keys, NO_JSON).fill_null(False).to_numpy(zero_copy_only=False)
+    return replace(reading, state=np.where(is_odd, np.int8(UNREADABLE), reading.state)) if is_odd.any() else reading
+
+
+def _offsets_and_times(messages: Sequence[Message]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    offsets = np.array([message.offset() for message in messages], np.int64)
+    return offsets, np.array([message.timestamp()[1] for message in messages], np.int64)

@@ -90,10 +90,11 @@ def refuse_together(chosen: ChosenTables, tables: Sequence[TableId]) -> None:
         each.shape.id: each for of_topic in chosen.by_topic.values() for each in of_topic if each.shape.id in tables
     }
     refused = next((table for table in tables if table in chosen.refused), None)
-    forms = {(each.form, each.partitions) for each in members.values()}
+    # The settings of a registry have no hash.
+    forms = [(each.form, each.partitions) for each in members.values()]
     if refused is not None:
         why = f"{refused} goes to the same topic, and cannot be compared: {chosen.refused[refused]}"
-    elif len(forms) > 1:
+    elif any(each != forms[0] for each in forms):
         why = f"The tables {', '.join(map(str, tables))} send records of different forms to one topic."
     else:
         return
