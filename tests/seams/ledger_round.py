@@ -205,7 +205,7 @@ def play_round(
         with captured_database(mysql, kafka, name, name.replace("_", "-"), folder) as play, ExitStack() as stack:
             played = Round(play, plan, random, folder, outcome, stack)
             for number in range(max(1, seams // 2)):
-                if time.monotonic() - began < seconds:
+                if not number or time.monotonic() - began < seconds:
                     played.in_and_out(number)
             played.finish()
     except Exception as error:  # noqa: BLE001 - reported in the table; the next round still runs
