@@ -21,6 +21,7 @@ from incsnap.verify.rounds import Limits
 from incsnap.verify.verification import Choice, verify_tables
 from lab.captured_database import CapturedDatabase, captured_database
 from lab.servers import Servers
+from tests.verify_faults.forms import Form
 from tests.verify_live.writing import LiveWriters, create_tables
 
 #: Share of the comparisons beside which a table is altered.
@@ -43,6 +44,8 @@ class Run:
 def runs_of_job(
     spark: SparkSession,
     servers: Servers,
+    registry: str,
+    form: Form,
     runs: int,
     seed: int,
     rate: int,
@@ -51,7 +54,7 @@ def runs_of_job(
     folder: Path,
     counts: Counter[str],
 ) -> Iterator[Run]:
-    """Start a job on new tables and writers beside it, and yield the result of each comparison.
+    """Start a job that writes topics of `form`, and writers beside the job. Yield the result of each comparison.
 
     `wait`: seconds in which topics may be late. What the writers have done is added to `counts`.
     """
@@ -62,7 +65,7 @@ def runs_of_job(
     with captured_database(servers.mysql, servers.kafka, unique, unique.replace("_", "-"), folder) as play:
         with play.connect() as connection:
             tables = create_tables(connection, play.database, rows)
-        settings = {
+        settings = form.settings(registry) | {
             "snapshot.mode": "initial",
             "table.include.list": ",".join(f"{play.database}\\.{table.table}" for table in tables),
         }
