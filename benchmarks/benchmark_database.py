@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -57,9 +58,13 @@ class BenchmarkDatabase:
         design.create(self.connection, table, rows)
         return table
 
-    def execute_snapshot(self, tables: Sequence[str]) -> None:
-        """Request a snapshot of `tables`. Return when the signal's row is committed."""
-        send.to_table(self.connection, self.signals, send.new_id(), "execute-snapshot", send.snapshot_data(tables))
+    def execute_snapshot(self, tables: Sequence[str], chosen: Mapping[str, Any] | None = None) -> None:
+        """Request a snapshot of `tables`. Return when the signal's row is committed.
+
+        `chosen`: the fields that choose rows.
+        """
+        data = send.snapshot_data(tables, chosen=chosen)
+        send.to_table(self.connection, self.signals, send.new_id(), "execute-snapshot", data)
 
 
 @contextlib.contextmanager

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 Figures = dict[str, float]
 
 WARM = ("start", "latency", "snapshot", "during", "source", "verify")
+#: Rows that incsnap alone has.
+CHOSEN = ("keys", "slice")
 SHAPES = ("columns3", "columns60", "composite", "partitions8", "tables4", "tables400")
 BACKLOGS = ("backlog", "single", "deletes", "mix")
 #: Rows without a measurement of their own, and the measurements that give their figures.
 _BY_OTHERS = {"signal": ("snapshot",), "memory": ("snapshot", "backlog"), "processor": ("snapshot", "backlog")}
-ROWS = (*WARM, *SHAPES, *BACKLOGS, *_BY_OTHERS)
+ROWS = (*WARM, *CHOSEN, *SHAPES, *BACKLOGS, *_BY_OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,10 @@ FIGURES = (
     Figure("memory.snapshot", "memory", "peak memory of all processes, snapshot", "MB"),
     Figure("memory.backlog", "memory", "peak memory of all processes, backlog", "MB"),
     Figure("start", "start", "start of a new job to its first record of a change", "s"),
+    Figure("keys", "keys", "chosen rows: a tenth of the table by random keys, beside 50 updates/s", "rows/s", True),
+    Figure("keys.p99", "keys", "commit to consumer, 50 updates/s while the keys are read, p99", "ms"),
+    Figure("slice", "slice", "chosen rows: a slice of 0.1 % by an index, from the signal to the last row", "s"),
+    Figure("slice.whole", "slice", "all rows of this table, from the signal to the last row", "s"),
     Figure("columns3", "columns3", "snapshot of 3 columns", "rows/s", True),
     Figure("columns60", "columns60", "snapshot of 60 columns", "rows/s", True),
     Figure("composite", "composite", "snapshot by a key of two columns", "rows/s", True),

@@ -139,3 +139,8 @@ class NumberedUpdates:
 def percentile(values: list[float], percent: int) -> float:
     """Return the smallest of the values that at least `percent` percent of them do not exceed."""
     return sorted(values)[max(1, -(-percent * len(values) // 100)) - 1]
+
+
+def percentiles(name: str, lags: list[float]) -> dict[str, float]:
+    """Return the median and two high percentiles of the seconds `lags` in ms, by the key of their figure."""
+    return {f"{name}.p{share}": percentile(lags, share) * 1000 for share in (50, 95, 99)}

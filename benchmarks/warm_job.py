@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from benchmarks.arrivals import Arrivals
 from benchmarks.benchmark_database import BenchmarkDatabase, topics
+from benchmarks.chosen_rows import ChosenRows
 from benchmarks.load import SourceLoad
 from benchmarks.measured_jobs import Job, JobRun
 from benchmarks.notes import Notes
@@ -16,7 +17,7 @@ from benchmarks.processor import Processor
 from benchmarks.rows import Figures, Scale
 from benchmarks.shapes import Shapes
 from benchmarks.tables import ORDERS
-from benchmarks.update_latency import NumberedUpdates, percentile
+from benchmarks.update_latency import NumberedUpdates, percentiles
 from benchmarks.verification import verify_run
 
 START_SECONDS = 180.0
@@ -46,16 +47,20 @@ class WarmJob:
             "verify": self._verify,
         }
         self._steps = {name: step for name, step in steps.items() if name in rows} | self._shapes.steps()
+        self._chosen = ChosenRows(bench, scale, rows, self.live)
+        self._steps |= self._chosen.steps()
 
     @property
     def tables(self) -> list[str]:
         """Return the names of all tables, with the database."""
-        return [self.orders, self.part, self.live, *self._shapes.partitions]
+        return [self.orders, self.part, self.live, *self._shapes.partitions, *self._chosen.partitions]
 
-    def measure(self, new_job: Callable[[], Job], notes: Notes) -> None:
-        """Take all measurements in one run of one job. After a failure a new job takes the remaining ones."""
+    def measure(self, new_job: Callable[[], Job], notes: Notes, left_out: Collection[str] = ()) -> None:
+        """Take all measurements but `left_out` in one run of one job. After a failure a new job takes the remaining
+        ones.
+        """
         start = ["start"] if "start" in self._rows else []
-        left = dict(self._steps)
+        left = {name: step for name, step in self._steps.items() if name not in left_out}
         while start or left:
             risked = [*start, *left]
             try:
@@ -99,7 +104,7 @@ class WarmJob:
             time.sleep(self._scale.latency_seconds)
             until = time.monotonic()
             updates.stop(life.check)
-            return _percentiles("latency", updates.lags(since, until))
+            return percentiles("latency", updates.lags(since, until))
 
     def _snapshot(self, life: JobRun, names: Mapping[str, str]) -> Figures:
         rows = self._scale.rows
@@ -132,7 +137,7 @@ class WarmJob:
             updates.stop(life.check)
             arrival = arrivals.arrival(rows, life.check)
             lags = updates.lags(signalled, arrival.last)
-            return _percentiles("during", lags) | {"during": arrival.rate_since(signalled)}
+            return percentiles("during", lags) | {"during": arrival.rate_since(signalled)}
 
     def _source(self, life: JobRun, names: Mapping[str, str]) -> Figures:
         rows = self._scale.part(0.3)
@@ -177,7 +182,3 @@ def warm_up(
     with Arrivals(bench.servers.kafka, [topic]) as arrivals:
         bench.execute_snapshot([table])
         arrivals.arrival(scale.part(0.1), life.check)
-
-
-def _percentiles(name: str, lags: list[float]) -> Figures:
-    return {f"{name}.p{share}": percentile(lags, share) * 1000 for share in (50, 95, 99)}
