@@ -45,6 +45,9 @@ class SnapshotSettings(Frozen):
     new_tables: str = of(
         "snapshot.new.tables"
     )  #: `parallel`: tables that become captured are read; `off`: they are not
+    #: `changed`: a table is read again behind an ALTER TABLE if old rows have values that consumers cannot know; `all`:
+    #: behind each one that changes columns; `never`: not at all
+    reread: str = of("incsnap.online.ddl.reread")
     #: `differences`: behind a gap in the binlog only rows that differ are read; `snapshot`: all rows are read
     gap_recovery: str = of("incsnap.gap.recovery")
     #: SQL condition for the rows of the first snapshot, by table

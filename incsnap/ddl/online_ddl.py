@@ -41,6 +41,8 @@ from incsnap.tables import TableId
 
 #: Most characters of a copy's alterations that are kept. They are in a file of the checkpoint.
 _MOST_TEXT = 65_536
+#: Stands between the statements of an alteration.
+STATEMENTS_END = ";\n"
 _NAME = r"(?:`(?:[^`]|``)+`|[\w$]+)"
 _ALTERED = re.compile(rf"\s*ALTER\s+(?:/\*.*?\*/\s*)?TABLE\s+{_NAME}(?:\s*\.\s*{_NAME})?\s+(.*?)\s*", re.S | re.I)
 #: Alterations of a copy that are the tool's own: they keep the counter of AUTO_INCREMENT.
@@ -330,4 +332,4 @@ def _alteration(copy: OnlineTable, of: TableId) -> str:
     """Return what was done to the copy, as statements about the altered table; "" if that is not known."""
     if not copy.alterations or not all(copy.alterations):
         return ""
-    return ";\n".join(f"ALTER TABLE {of.sql} {text}" for text in copy.alterations)
+    return STATEMENTS_END.join(f"ALTER TABLE {of.sql} {text}" for text in copy.alterations)

@@ -98,7 +98,7 @@ class NewTables:
         if before in (None, self._name) and not moved:
             return (), position
         tables = captured()
-        new = [*self._of_wider_lists(before, tables), *(_as_captured(table, tables) for table in moved)]
+        new = [*self._of_wider_lists(before, tables), *map(tables.spelled, moved)]
         read = [table for table in dict.fromkeys(new) if self._settings.included(table)]
         command = snapshot_of(f"{_ID}{start.job_id[:8]}-{start.batch + 1}", read, self._settings, tables)
         if command is None:
@@ -145,9 +145,3 @@ def _unread(start: Offset) -> set[TableId]:
     snapshot = start.snapshot
     requests = (*(scan.request for scan in snapshot.scans), *snapshot.queue)
     return {request.table for request in requests if request.signal.startswith(_ID)}
-
-
-def _as_captured(written: TableId, tables: CapturedTables) -> TableId:
-    """Return the table as the server names it. A statement may write the name in any letter case."""
-    name = TableId(tables.compared(written.database), tables.compared(written.table))
-    return next((table for table in tables.tables if tables.compared(str(table)) == str(name)), name)

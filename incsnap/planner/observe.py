@@ -38,6 +38,7 @@ from incsnap.planner.gap_lists import GapLists
 from incsnap.planner.heartbeat import Heartbeat
 from incsnap.planner.known_definitions import BatchKnowledge, KnownDefinitions
 from incsnap.planner.new_tables import FilterFiles, NewTables
+from incsnap.planner.old_rows import DefinedFiles, OldRows
 from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.planner.query_connection import QueryConnection
 from incsnap.planner.server_port import ServerPort
@@ -88,6 +89,7 @@ class Observer:
         definitions: KnownDefinitions,
         filters: FilterFiles,
         online: OnlineDdl,
+        defined: DefinedFiles,
         run: str,
     ) -> None:
         query_seconds, topics = settings.mysql.query_timeout_seconds, partial(topics_of, settings)
@@ -108,6 +110,7 @@ class Observer:
         new_tables = NewTables(settings.snapshot, settings.tables, filters)
         gap = GapLists(settings.snapshot, Files(buffers.root))
         places = AskedPlaces(settings, Files(buffers.root))
+        old_rows = OldRows(settings.snapshot, settings.tables, defined)
         signal_table = settings.signals.data_collection
         self._signals = SignalPort(
             inbox,
@@ -115,6 +118,7 @@ class Observer:
             new_tables,
             gap,
             places,
+            old_rows,
             settings.tables,
             signal_table,
             leaves_out_tools=online.leaves_out,
@@ -147,7 +151,10 @@ class Observer:
         knowledge = self._server.knowledge(start, advance, tail, connection, has_backlog=has_backlog)
         unnamed = {each.table for each in advance.unnamed}
         of_rows = knowledge.definitions.of_rows(unnamed) if knowledge is not None else ()
-        commands, positions = self._signals.commands(start, advance, connection, of_rows, self._server.charsets, online)
+        asking = None if has_backlog else self._server.asking(advance, tail, connection)
+        commands, positions = self._signals.commands(
+            start, advance, connection, of_rows, self._server.charsets, online, asking
+        )
         facts = BatchFacts(
             batch=start.batch + 1,
             end=advance.end,

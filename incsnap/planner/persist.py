@@ -29,6 +29,7 @@ from incsnap.planner.chunk_results import delete_spent
 from incsnap.planner.definition_files import DefinitionFiles
 from incsnap.planner.new_tables import FilterFiles
 from incsnap.planner.observe import Observed
+from incsnap.planner.old_rows import DefinedFiles, defined_file_of
 from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.planner.prepared_xa import PreparedXas
 from incsnap.planner.rolled_back_xa import warn_of_sent_rows
@@ -56,6 +57,7 @@ class PlannedBatches:
         xa: PreparedXas,
         definitions: DefinitionFiles,
         filters: FilterFiles,
+        defined: DefinedFiles,
         key_lists: KeyLists,
         online: OnlineDdl,
     ) -> None:
@@ -73,6 +75,7 @@ class PlannedBatches:
         self.definitions = definitions
         self.seams = _seams(files)
         self._filters = filters
+        self._defined = defined
         self._key_lists = key_lists
         self._online = online
 
@@ -154,6 +157,7 @@ class PlannedBatches:
         self.seams.forget(end.seam, end.batch)
         self._online.forget(end)
         self._filters.forget(end)
+        self._defined.forget(defined_file_of(end), end.batch)
         self._key_lists.forget({scan.keys for scan in end.snapshot.scans if scan.keys}, end.batch)
         self._xa.forget(end.batch)
         delete_spent(self._buffers, end)

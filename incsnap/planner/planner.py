@@ -56,6 +56,7 @@ from incsnap.planner.definition_files import definition_files
 from incsnap.planner.known_definitions import KnownDefinitions
 from incsnap.planner.new_tables import FilterFiles, first_filter
 from incsnap.planner.observe import Observed, Observer
+from incsnap.planner.old_rows import defined_files
 from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.planner.persist import PlannedBatches, behind_taken
 from incsnap.planner.prepared_xa import PreparedXas, first_place
@@ -106,7 +107,7 @@ class Planner:
         files = Files(buffers.root)
         self.offsets = KeptOffsets(files)
         self._xa = PreparedXas(settings, files)
-        kept, filters = definition_files(files), FilterFiles(files)
+        kept, filters, defined = definition_files(files), FilterFiles(files), defined_files(files)
         self._chosen = ChosenRowsOf(settings, files)
         self._online = OnlineDdl(settings, files)
         self._definitions = KnownDefinitions(settings, self._queries, kept)
@@ -120,10 +121,20 @@ class Planner:
             self._definitions,
             filters,
             self._online,
+            defined,
             run,
         )
         self._batches = PlannedBatches(
-            settings, buffers, self.offsets, self._layouts, self._xa, kept, filters, self._chosen.lists, self._online
+            settings,
+            buffers,
+            self.offsets,
+            self._layouts,
+            self._xa,
+            kept,
+            filters,
+            defined,
+            self._chosen.lists,
+            self._online,
         )
         self._has_recalled = False
         self._repeats = True

@@ -28,6 +28,7 @@ _FOLDERS = {
     "definitions": ("table definitions", "MySQL is asked for them"),
     "online": ("the tables of tools for online schema changes", "those of a run under way are captured"),
     "filters": ("the lists that chose the captured tables", "snapshot.new.tables finds no new tables"),
+    "columns": ("definitions of captured tables", "incsnap.online.ddl.reread begins with those of MySQL"),
 }
 
 

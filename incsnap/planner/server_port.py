@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pymysql.connections import Connection
 
@@ -17,7 +18,7 @@ from incsnap.ddl.online_tables import OnlineTables
 from incsnap.envelope.seam import Seam
 from incsnap.events import SchemaChange, server_of
 from incsnap.mysql.column_defaults import KnownDefaults
-from incsnap.planner.definitions import DefinitionsAt
+from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, answer_behind
 from incsnap.planner.known_definitions import BatchKnowledge, KnownDefinitions
 from incsnap.planner.load_watch import LoadWatch
 from incsnap.planner.query_connection import QueryConnection
@@ -27,6 +28,8 @@ from incsnap.snapshot.load import MeasuredLoad
 from incsnap.snapshot.offset import Offset
 from incsnap.snapshot.throttle import STREAM_LAG
 from incsnap.tables import TableDefaults
+
+T = TypeVar("T")
 
 
 class ServerPort:
@@ -52,6 +55,22 @@ class ServerPort:
         Return None while all rows name their columns. Raise DefinitionUnknown or IncsnapError as described there.
         """
         return self._definitions.at(start, advance, tail, connection, has_backlog=has_backlog)
+
+    def asking(
+        self, advance: Advance, tail: Tail, connection: Connection[Any]
+    ) -> Callable[[Callable[[], T]], tuple[T, tuple[SchemaChange, ...]]]:
+        """Return the function that asks the server a question about definitions at the batch's end.
+
+        The function returns the answer, and the statements behind the batch that it may already show. It raises
+        NotCertain as `answer_behind` does.
+        """
+        same_server = server_of(advance.end.server_uuid) == self._queries.server_uuid
+
+        def ask(question: Callable[[], T]) -> tuple[T, tuple[SchemaChange, ...]]:
+            behind = tail.changes_behind
+            return answer_behind(question, advance.end, connection, behind, WAIT_SECONDS, same_server=same_server)
+
+        return ask
 
     def statement_records(
         self,

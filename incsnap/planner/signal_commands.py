@@ -38,6 +38,11 @@ class CapturedTables:
         """Return the form of a name for comparisons: names of one table have one form."""
         return name.lower() if self.ignore_case else name
 
+    def spelled(self, written: TableId) -> TableId:
+        """Return the table as the server names it. A statement may write the name in any letter case."""
+        name = TableId(self.compared(written.database), self.compared(written.table))
+        return next((table for table in self.tables if self.compared(str(table)) == str(name)), name)
+
 
 Captured = Callable[[], CapturedTables]
 

@@ -1,5 +1,5 @@
 """The planner's port to the signals: what the signal channels, `snapshot.mode`,
-`snapshot.new.tables` and the comparison behind a gap ask for, as commands."""
+`snapshot.new.tables`, `incsnap.online.ddl.reread` and the comparison behind a gap ask for, as commands."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from incsnap.mysql.online_tables import online_tables
 from incsnap.planner.asked_place import AskedPlace, AskedPlaces
 from incsnap.planner.gap_lists import GapLists
 from incsnap.planner.new_tables import NewTables
+from incsnap.planner.old_rows import Asking, OldRows
 from incsnap.planner.signal_commands import CapturedTables
 from incsnap.planner.signal_inbox import SignalInbox
 from incsnap.planner.start_snapshot import StartSnapshot
@@ -39,6 +40,7 @@ class SignalPort:
         new_tables: NewTables,
         gap: GapLists,
         places: AskedPlaces,
+        old_rows: OldRows,
         included: TableFilter,
         signal_table: TableId | None,
         *,
@@ -49,6 +51,7 @@ class SignalPort:
         self._new_tables = new_tables
         self._gap = gap
         self._places = places
+        self._old_rows = old_rows
         self._included = included
         self._signal_table = signal_table
         self._leaves_out_tools = leaves_out_tools
@@ -63,22 +66,26 @@ class SignalPort:
         definitions: tuple[TableShape, ...],
         charsets: Charsets,
         online: OnlineTables,
+        asking: Asking | None,
     ) -> tuple[tuple[Command, ...], dict[str, Any]]:
         """Return the commands of the batch after `start`, and the position of each signal channel.
 
         `definitions` are those of tables whose rows do not name their columns. `online` are the tables of tools for
-        online schema changes, which no signal may ask for.
+        online schema changes, which no signal may ask for. `asking` asks about definitions at the batch's end; None
+        while a backlog waits.
         """
         captured = partial(self._captured, connection, start.snapshot, online)
         slices = [slice_.with_definitions(definitions) for slice_ in advance.signals]
-        asked, positions = self._inbox.poll(slices, charsets, start.signal_positions, captured, str(advance.end))
-        commands = tuple(each for each in asked if not isinstance(each, AskedPlace))
-        places = (each for each in asked if isinstance(each, AskedPlace))
+        polled, positions = self._inbox.poll(slices, charsets, start.signal_positions, captured, str(advance.end))
+        commands = tuple(each for each in polled if not isinstance(each, AskedPlace))
+        places = (each for each in polled if isinstance(each, AskedPlace))
         self._places.keep(places, start, advance.end.delivered, connection)
         at_start, position = self._at_start.commands(start, captured)
         new, place = self._new_tables.commands(start, advance.changes, captured, reads_all=bool(at_start))
         repairs, closed = self._gap.commands(start, captured)
-        return (*at_start, *repairs, *new, *commands), {**positions, **position, **place, **closed}
+        asked = (*at_start, *repairs, *new, *commands)
+        again, columns = self._old_rows.commands(start, advance.changes, asking, connection, captured, asked)
+        return (*asked, *again), {**positions, **position, **place, **closed, **columns}
 
     def uncaptured(self, snapshot: SnapshotContext, online: OnlineTables) -> frozenset[TableId]:
         """Return the tables that are to be read and that are not captured.

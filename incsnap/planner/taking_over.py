@@ -35,6 +35,7 @@ from incsnap.mysql.start_place import require_sendable
 from incsnap.planner.choices import choices_digest, planned_with
 from incsnap.planner.kafka_state import recorded_batches
 from incsnap.planner.new_tables import filter_of
+from incsnap.planner.old_rows import defined_file_of
 from incsnap.planner.prepared_xa import first_place
 from incsnap.planner.replaced_files import FilesByFolder, keep_replaced, read_replaced
 from incsnap.planner.where_ended import EndedJob, where_ended
@@ -122,6 +123,7 @@ def hand_over(settings: Settings, jobs: Iterable[StartFacts], buckets: int, own:
         "definitions": {each.definitions for each in offsets},
         "online": {each.online for each in offsets},
         "filters": set(map(filter_of, offsets)),
+        "columns": set(map(defined_file_of, offsets)),
     }
     names = {folder: sorted(names - {""}) for folder, names in needed.items()}
     ending = replace(ending, files=read_replaced(settings, ended.job, names))

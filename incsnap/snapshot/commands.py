@@ -49,6 +49,7 @@ class Execute:
     id: str  #: id of the signal
     collections: tuple[DataCollection, ...]  #: tables to read
     unresolved: tuple[str, ...] = ()  #: names and patterns that match no captured table
+    reason: str = ""  #: why the planner itself asks; "": a signal or a setting says so
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ def _execute(state: NextContext, command: Execute) -> None:
     by_table = {collection.table: collection for collection in reversed(command.collections)}
     requests = [Request(signal, by_table[table]) for table in dict.fromkeys(c.table for c in command.collections)]
     names = [*(str(request.table) for request in requests), *command.unresolved]
-    state.notify(signal, notes.STARTED, data_collections=comma_list(names))
+    reason = {"reason": shorten(command.reason, REASON)} if command.reason else {}
+    state.notify(signal, notes.STARTED, data_collections=comma_list(names), **reason)
     for name in command.unresolved:
         state.unknown(signal, name)
     state.ask(requests)

@@ -40,6 +40,9 @@ SNAPSHOTS = (
     Setting("snapshot.new.tables", one_of("off", "parallel"), "off",
             "Whether tables that the lists take later, and tables that are renamed into them, are read by a snapshot.",
             "parallel", see="new-tables"),
+    Setting("incsnap.online.ddl.reread", one_of("never", "changed", "all"), "never",
+            "Whether a table is read again behind an ALTER TABLE that gives old rows values no consumer can know, or"
+            " behind each one that changes columns.", "changed", see="old-rows-behind-alter-table"),
     Setting("incsnap.gap.recovery", one_of("snapshot", "differences"), "snapshot",
             "What `when_needed` reads behind a gap in the binlog: all rows, or those that differ from the topics.",
             see="repair-behind-a-gap"),

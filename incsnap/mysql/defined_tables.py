@@ -1,0 +1,59 @@
+"""The definitions of tables as far as the values of old rows depend on them (`incsnap.ddl.old_rows`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.ddl.old_rows import DefinedColumn, DefinedTable
+from incsnap.mysql.session import query
+from incsnap.tables import TableId
+
+#: Tables in one query.
+_AT_ONCE = 500
+_COLUMNS = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLUMN_DEFAULT, EXTRA,"
+    " GENERATION_EXPRESSION FROM information_schema.COLUMNS WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s"
+    " ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
+)
+_KEYS = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS"
+    " WHERE INDEX_NAME = 'PRIMARY' AND (TABLE_SCHEMA, TABLE_NAME) IN %s"
+    " ORDER BY TABLE_SCHEMA, TABLE_NAME, SEQ_IN_INDEX"
+)
+
+
+def defined_tables(connection: Connection[Any], tables: Sequence[TableId]) -> dict[TableId, DefinedTable]:
+    """Return the present definitions of those of `tables` that exist and may be seen, by their names on the server."""
+    columns: dict[TableId, list[DefinedColumn]] = {}
+    keys: dict[TableId, list[str]] = {}
+    for first in range(0, len(tables), _AT_ONCE):
+        names = tuple((table.database, table.table) for table in tables[first : first + _AT_ONCE])
+        for database, table, *column in query(connection, _COLUMNS, (names,)):
+            columns.setdefault(TableId(str(database), str(table)), []).append(_column(*column))
+        for database, table, name in query(connection, _KEYS, (names,)):
+            keys.setdefault(TableId(str(database), str(table)), []).append(str(name))
+    return {table: DefinedTable(tuple(each), tuple(keys.get(table, ()))) for table, each in columns.items()}
+
+
+def _column(
+    name: Any, kind: Any, nullable: Any, charset: Any, default: Any, extra: Any, generated: Any
+) -> DefinedColumn:
+    words = _text(extra).upper()
+    return DefinedColumn(
+        _text(name),
+        _text(kind),
+        nullable=_text(nullable) == "YES",
+        charset=_text(charset),
+        default=None if default is None else _text(default),
+        computed="DEFAULT_GENERATED" in words,
+        generated=_text(generated),
+        counted="AUTO_INCREMENT" in words,
+    )
+
+
+def _text(value: Any) -> str:
+    """Return a value of information_schema as text. Some servers send long texts as bytes."""
+    return value.decode() if isinstance(value, bytes) else str(value or "")
