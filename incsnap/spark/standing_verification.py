@@ -30,7 +30,8 @@ log = logging.getLogger(__name__)
 #: Part of the time in which a task of a round runs. Python and the JVM work at the same time in a task. So it is less
 #: than the 5 % of a core that a round may use.
 SHARE = 0.04
-#: Seconds between two looks whether a snapshot still runs: its rows are on their way, and would count as missing.
+#: Seconds between two looks whether a snapshot still runs, and from its end to the next round: its rows are on their
+#: way, and would count as missing.
 _LOOK_SECONDS = 5.0
 
 
@@ -56,10 +57,15 @@ class StandingVerification:
 
     def _rests_from_snapshots(self) -> bool:
         """Wait until no snapshot runs. Return False if the job ends first."""
-        while self._watch.status().snapshot.active or self._watch.status().stream is None:
+        while self._watch.status().stream is None or self._has_read_since(clock_ms() - round(_LOOK_SECONDS * 1000)):
             if not self._verification.sleep(_LOOK_SECONDS):
                 return False
         return True
+
+    def _has_read_since(self, since_ms: int) -> bool:
+        """Return True if a snapshot runs, or if one has ended since `since_ms`."""
+        snapshot = self._watch.status().snapshot
+        return snapshot.active or any(each.ended_ms >= since_ms for each in snapshot.finished)
 
     def _round(self, number: int) -> None:
         began, began_ms = time.monotonic(), clock_ms()
@@ -67,8 +73,8 @@ class StandingVerification:
         reports = self._verification.attempt(Choice(sample=self._sample, number=number), SHARE)
         failures, failure = self._verification.failures, self._verification.failure
         status = replace(self._status, running_since_ms=0, failures=failures, failure=failure)
-        if reports is None or self._watch.status().snapshot.active:
-            # Rows of a snapshot that began meanwhile may be on their way. The next round has another sample.
+        if reports is None or self._has_read_since(began_ms):
+            # Rows of a snapshot that began meanwhile were not sent yet when they were compared.
             self._show(status)
             return
         for report in reports:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +24,8 @@ _SEAM = 6
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
+    # An earlier test of this process may have named a program that is gone.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import pytest
 
 from incsnap.config.load import from_properties
 from incsnap.connect.json_text import literal
-from incsnap.monitoring.verification_status import TableVerification
-from incsnap.spark.standing_verification import KnownDifferences, difference_line
+from incsnap.monitoring.status import FinishedTable, JobStatus, SnapshotStatus, clock_ms
+from incsnap.monitoring.verification_status import TableVerification, VerificationStatus
+from incsnap.spark import standing_verification
+from incsnap.spark.standing_verification import KnownDifferences, StandingVerification, difference_line
 from incsnap.spark.verification_notice import notice
 from incsnap.verify.kinds import MISSING, UNVERIFIABLE, WRONG
 from incsnap.verify.report import Difference, TableReport
+from tests.support.job_statuses import running
 from tests.support.properties import NEEDED
 
 
@@ -78,3 +83,62 @@ def test_the_settings_are_times_and_shares() -> None:
     assert verify() == (None, 24)
     assert verify(interval="90s", sample="1/7") == (90, 7)
     assert verify(interval="12h") == (43_200, 24)
+
+
+class Rounds:
+    """A comparison that finds each time that a key is missing. `meanwhile` happens while it compares."""
+
+    failures, failure = 0, ""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        self._meanwhile = meanwhile
+        self.left = 2
+
+    def sleep(self, seconds: float) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+    def attempt(self, choice: object, share: float) -> list[TableReport]:
+        self._meanwhile()
+        return [report(MISSING)]
+
+
+class StatusBoard:
+    """A watch of a job whose snapshot is as the test says."""
+
+    def __init__(self) -> None:
+        self.shown: list[VerificationStatus] = []
+        self.snapshot = SnapshotStatus()
+
+    def status(self) -> JobStatus:
+        return running(snapshot=self.snapshot)
+
+    def verified(self, status: VerificationStatus) -> None:
+        self.shown.append(status)
+
+    def ends_a_snapshot(self) -> None:
+        ended = FinishedTable("shop.orders", "s", "SUCCEEDED", 1, ended_ms=clock_ms())
+        self.snapshot = SnapshotStatus(finished=(ended,))
+
+
+@pytest.mark.parametrize(("reads", "rounds"), [(False, 1), (True, 0)])
+def test_a_round_counts_only_if_no_snapshot_has_ended_meanwhile(
+    reads: bool, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing_verification, "announce", lambda *arguments: None)
+    board = StatusBoard()
+    comparison = Rounds(board.ends_a_snapshot if reads else lambda: None)
+    settings = from_properties({**NEEDED, "incsnap.verify.interval": "1s"}).settings
+    comparison.left = 1
+    StandingVerification(comparison, settings, board)._run()  # type: ignore[arg-type]
+    assert board.shown[-1].rounds == rounds
+    assert sum(table.differing for table in board.shown[-1].tables) == rounds
+
+
+def test_a_round_does_not_begin_right_behind_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = StatusBoard()
+    board.ends_a_snapshot()
+    comparison = Rounds(lambda: pytest.fail("rows of the snapshot may be on their way"))
+    settings = from_properties({**NEEDED, "incsnap.verify.interval": "1s"}).settings
+    StandingVerification(comparison, settings, board)._run()  # type: ignore[arg-type]
+    assert comparison.left < 0
