@@ -30,7 +30,7 @@ def lake_query(config: str, table: str, name: str, kind: str, checkpoint: str, w
     """Merge the changes of TABLE (settings in CONFIG) into the lake's table NAME, until SIGTERM."""
     end = Event()
     signal.signal(signal.SIGTERM, lambda number, frame: end.set())
-    spark = _session(LAKES[kind], warehouse)
+    spark = lake_session(LAKES[kind], warehouse)
     reader = spark.readStream.format("incsnap").option("config", config).option("table", table)
     while not end.is_set():
         query = incsnap.merge_into(reader.load(), name, format=kind).option("checkpointLocation", checkpoint).start()
@@ -46,7 +46,8 @@ def lake_query(config: str, table: str, name: str, kind: str, checkpoint: str, w
     spark.stop()
 
 
-def _session(lake: Lake, warehouse: str) -> SparkSession:
+def lake_session(lake: Lake, warehouse: str) -> SparkSession:
+    """Return a session that knows the lake, with its tables in the folder `warehouse`."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = {

@@ -6,6 +6,8 @@ They are compared row by row, by other readers.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -169,6 +171,53 @@ def test_a_table_is_equal_after_a_snapshot_under_load_and_kills(
             writer.stop()
             lake.wait_until_equal(query)
     assert writer.written.by_kind.keys() >= {"insert", "update", "delete", "re-key"}
+
+
+def test_a_lakes_table_is_compared_with_mysqls(
+    lakes_format: Format, connection: Connection[Any], mysql_address: MySqlAddress, database: str, tmp_path: Path
+) -> None:
+    columns = "id BIGINT UNSIGNED PRIMARY KEY, price DECIMAL(20,4), raw VARBINARY(9), f FLOAT, at DATETIME(6), doc JSON"
+    executor(connection)(
+        f"CREATE TABLE t ({columns})",
+        "INSERT INTO t SELECT n, n / 3, CONCAT('r', n), n / 7, '2024-02-29 01:02:03.000004', JSON_OBJECT('n', n) FROM"
+        " (WITH RECURSIVE c AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM c WHERE n < 500) SELECT n FROM c) AS numbers",
+    )
+    given = options(mysql_address, database, tmp_path, snapshot__mode="initial") | {"bootstrap.servers": "localhost:1"}
+    file = write_properties(tmp_path / "shop.properties", given)
+    command = [sys.executable, "-m", "tests.support.lake_comparison", str(file), f"{database}.t"]
+    command += ["--format", lakes_format.format, "--warehouse", str(tmp_path / "warehouse")]
+    for statement in (
+        "DELETE FROM {name} WHERE id = 7",
+        "UPDATE {name} SET price = price + 1 WHERE id = 8",
+        "UPDATE {name} SET id = 900 WHERE id = 9",
+        "INSERT INTO {name} SELECT * FROM {name} WHERE id = 10",
+    ):
+        command += ["--spoil", statement]
+    # Neither a change of a row that is right nor one of a row that is wrong makes a difference.
+    for statement in (
+        f"UPDATE {database}.t SET price = 0 WHERE id IN (8, 11)",
+        f"DELETE FROM {database}.t WHERE id = 12",
+    ):
+        command += ["--change", statement]
+
+    done = subprocess.run(
+        command, env=lakes_format.environment(), capture_output=True, text=True, timeout=280, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr[-6_000:]
+    steps = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    faults = [
+        [7, "missing", []],
+        [8, "wrong", ["price"]],
+        [9, "missing", []],
+        [10, "duplicate", []],
+        [900, "extra", []],
+    ]
+    assert steps == [
+        {"step": "filled", "differences": []},
+        {"step": "spoilt", "differences": faults},
+        {"step": "changed", "differences": faults},
+    ]
 
 
 def untouched(connection: Connection[Any], table: TableId) -> int:
