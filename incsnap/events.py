@@ -188,15 +188,15 @@ class OnlineStep:
 
     def keeps(self, table: TableId) -> bool:
         """Return True if the table has the same rows behind the statement. Letter case is ignored."""
-        return str(table).lower() in {str(kept).lower() for kept in self.kept}
+        return table.folded in {kept.folded for kept in self.kept}
 
     def hides(self, table: TableId) -> bool:
         """Return True if the statement is no change of `table` to a consumer. Letter case is ignored."""
-        return str(table).lower() in {str(hidden).lower() for hidden in self.hidden}
+        return table.folded in {hidden.folded for hidden in self.hidden}
 
     def alteration_of(self, table: TableId) -> str | None:
         """Return the alteration of a table of `swaps`; None for another table. Letter case is ignored."""
-        return next((text for swapped, _, text in self.swaps if str(swapped).lower() == str(table).lower()), None)
+        return next((text for swapped, _, text in self.swaps if swapped.folded == table.folded), None)
 
 
 #: A statement that has nothing to do with an online schema change.
@@ -234,7 +234,7 @@ class SchemaChange:
 
     def moves_away(self, table: TableId) -> bool:
         """Return True if `table` has another name now and no other table has taken its name. Letter case is ignored."""
-        return str(table).lower() in {str(away).lower() for away in self.moved_away}
+        return table.folded in {away.folded for away in self.moved_away}
 
     def touches(self, table: TableId) -> bool:
         """Return True if the statement may have changed `table`.
@@ -243,4 +243,4 @@ class SchemaChange:
         """
         if self.tables is None:
             return not self.database or table.database.lower() == self.database.lower()
-        return str(table).lower() in {str(changed).lower() for changed in self.tables}
+        return table.folded in {changed.folded for changed in self.tables}

@@ -48,6 +48,11 @@ class TableId:
         )
 
     @property
+    def folded(self) -> str:
+        """The name for comparisons. Statements may write a name in any letter case."""
+        return str(self).lower()
+
+    @property
     def sql(self) -> str:
         """The name in SQL, with backticks."""
         return f"{quote(self.database)}.{quote(self.table)}"

@@ -123,6 +123,27 @@ class CapturedDatabase:
             **(overrides or {}),
         }
 
+    def connector(self, overrides: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the settings of a real connector on these tables, as its file has them for the job too.
+
+        `overrides` replace single ones.
+        """
+        return {
+            **self.properties(),
+            "name": self.prefix,
+            "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+            "tasks.max": "1",
+            "database.server.id": "6124",
+            "database.ssl.mode": "disabled",
+            "driver.allowPublicKeyRetrieval": "true",
+            "snapshot.mode": "initial",
+            "signal.enabled.channels": "source",
+            "schema.history.internal.kafka.bootstrap.servers": self.kafka,
+            "schema.history.internal.kafka.topic": f"{self.prefix}.history",
+            "poll.interval.ms": "50",
+            **(overrides or {}),
+        }
+
     @contextlib.contextmanager
     def job(self, overrides: Mapping[str, str] | None = None) -> Iterator[RunningJob]:
         """Run `incsnap run` with these settings until the block ends, which kills it, or until it is stopped."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from incsnap.cli import output
 from incsnap.errors import ServerUnreachable
-from lab.captured_database import CapturedDatabase, captured_database
+from lab.captured_database import captured_database
 from lab.connect_cluster import member, wait_for, worker_settings
 from lab.run_folder import run_folder
 from lab.running_job import kill_session, write_properties
@@ -28,7 +28,6 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "migrate-from-debezium.md"
 _HEADING = "## The recipe"
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ROWS, _CHANGES_PER_SECOND = 5_000, 100.0
-_SERVER_ID = 6124
 _STREAMS_SECONDS = 120.0
 _COMMANDS_SECONDS = 400.0
 
@@ -37,24 +36,6 @@ def recipe(document: str) -> str:
     """Return the commands of the recipe in the document's text, as one script."""
     _, _, behind = document.partition(f"\n{_HEADING}\n")
     return "".join(_BLOCK.findall(behind.partition("\n## ")[0]))
-
-
-def connector(play: CapturedDatabase) -> dict[str, str]:
-    """Return the settings of a connector that captures the tables of `play`, as its file has them for incsnap too."""
-    return {
-        **play.properties(),
-        "name": play.prefix,
-        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-        "tasks.max": "1",
-        "database.server.id": str(_SERVER_ID),
-        "database.ssl.mode": "disabled",
-        "driver.allowPublicKeyRetrieval": "true",
-        "snapshot.mode": "initial",
-        "signal.enabled.channels": "source",
-        "schema.history.internal.kafka.bootstrap.servers": play.kafka,
-        "schema.history.internal.kafka.topic": f"{play.prefix}.history",
-        "poll.interval.ms": "50",
-    }
 
 
 def from_debezium() -> int:
@@ -75,11 +56,12 @@ def from_debezium() -> int:
         settings = worker_settings(started.kafka, f"{prefix}-connect", exactly_once=False)
         worker = stack.enter_context(member(folder, folder / "connect.log", settings))
         wait_for(worker)
-        file = write_properties(folder / "connector.properties", connector(play))
+        connector = play.connector()
+        file = write_properties(folder / "connector.properties", connector)
         worker.file.rename(folder / "worker.properties")
-        worker.start(prefix, connector(play))
+        worker.start(prefix, connector)
         deadline = time.monotonic() + _STREAMS_SECONDS
-        while not worker.streams(_SERVER_ID):
+        while not worker.streams(int(connector["database.server.id"])):
             if time.monotonic() > deadline:
                 raise ServerUnreachable(f"Debezium does not stream:\n{worker.program.last_words()}")
             time.sleep(0.2)

@@ -79,6 +79,13 @@ def registry_url(request: pytest.FixtureRequest) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="module")
+def own_mysql() -> Iterator[MySqlAddress]:
+    """A server for the tests of one file, which may throw its binlog away."""
+    with start_servers(kafka=False) as own:
+        yield own.mysql
+
+
 @pytest.fixture(scope="session")
 def object_store() -> Iterator[ObjectStore]:
     """The session's S3 server with one bucket. Each test uses its own folder."""

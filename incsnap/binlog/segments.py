@@ -260,7 +260,7 @@ class IdTable:
         return frozenset(number for number in known if number is not None)
 
     def _decide(self, table: TableId, description: bytes) -> int:
-        if not self.included(table) or str(table).lower() in self._left_out:
+        if not self.included(table) or table.folded in self._left_out:
             return -1
         key = table, tells_names(description)
         number = self._table_numbers.get(key)

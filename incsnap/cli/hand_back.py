@@ -42,7 +42,7 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     if len(chosen) > 1:
         raise ConfigError("the offset has one place", "Give one of --to-rest, --to-topic and --to-file.")
     settings = read(file, worker).settings
-    own, of_worker = read_document(file), {} if worker is None else read_worker(worker)
+    own, of_worker = read_document(file), read_worker(worker)
     connector = own.get("name", "")
     topic = own.get("offsets.storage.topic") or of_worker.get("offset.storage.topic", "")
     if chosen and not connector:

@@ -43,7 +43,7 @@ def takeover(
     """
     from incsnap.checkpoint.object_store import set_access
     from incsnap.cli.run import run_job
-    from incsnap.config.documents import read_document
+    from incsnap.config.documents import read_worker
     from incsnap.config.load import read
     from incsnap.errors import ConfigError
     from incsnap.takeover.connector_offset import offset_of
@@ -57,7 +57,7 @@ def takeover(
     require_new_checkpoint(settings)
     kept = find_offset(settings, file, worker, offsets)
     offset_of(kept.content)
-    of_worker = {} if worker is None else read_document(worker)
+    of_worker = read_worker(worker)
     running, by_connect = _running(settings, rest, of_worker, kept.connector)
     if running and not wait:
         raise ConfigError(

@@ -68,9 +68,12 @@ def read_document(path: str | Path) -> dict[str, str]:
     return open_document(path).values
 
 
-def read_worker(path: str | Path) -> dict[str, str]:
-    """Return the names and values in the file of a worker. Raise ConfigError if the file cannot be parsed."""
-    return open_worker(path).values
+def read_worker(path: str | Path | None) -> dict[str, str]:
+    """Return the names and values in the file of a worker; none without a file.
+
+    Raise ConfigError if the file cannot be parsed.
+    """
+    return {} if path is None else open_worker(path).values
 
 
 def open_document(path: str | Path) -> Document:

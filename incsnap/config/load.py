@@ -113,7 +113,7 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
 
     Raise ConfigError if the file cannot be read or parsed, or if a setting cannot be replaced.
     """
-    document, of_worker = open_document(path), {} if worker is None else read_worker(worker)
+    document, of_worker = open_document(path), read_worker(worker)
     changes = corrections(document.values, _inherited(of_worker, document.values))
     text = rewritten(document, changes)
     reader = _reader_of(read_text(text, str(path)).values, of_worker)[0]
@@ -131,7 +131,7 @@ def checkpoint_of(path: str | Path, worker: str | Path | None = None) -> tuple[s
     References in other values, such as passwords, are not resolved. Raise ConfigError if the file cannot be parsed, or
     if a needed reference cannot be resolved.
     """
-    of_worker = {} if worker is None else read_worker(worker)
+    of_worker = read_worker(worker)
     own = {
         name: value
         for name, value in read_document(path).items()

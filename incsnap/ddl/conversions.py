@@ -29,7 +29,7 @@ class _Type:
     name: str  #: in lower case, for example `int`
     numbers: tuple[int, ...]  #: numbers in brackets
     literals: tuple[str, ...]  #: of an ENUM or SET
-    unsigned: bool
+    unsigned: bool  #: whether the type has no negative values
 
     @classmethod
     def of(cls, text: str) -> _Type:

@@ -1,6 +1,6 @@
 """The decision whether rows that were written before an ALTER TABLE have values that no consumer can know.
 
-A consumer has a row's record from before the statement, and it has the table's definition behind the statement: in the
+A consumer has a row's record from before the statement. It has the table's definition behind the statement in the
 schema of newer records and on the schema change topic. So it knows the value of a new column that is NULL or has a
 constant DEFAULT. It cannot know an expression, a counter, or what a conversion makes of a value.
 
@@ -20,9 +20,9 @@ from incsnap.ddl.conversions import keeps_values
 class DefinedColumn:
     """A column as information_schema describes it, as far as values of old rows depend on it."""
 
-    name: str
+    name: str  #: as the server writes it
     type: str  #: COLUMN_TYPE, for example `decimal(6,2) unsigned`
-    nullable: bool = True
+    nullable: bool = True  #: whether the column takes NULL
     charset: str = ""  #: character set of a text; "" for other types
     default: str | None = None  #: DEFAULT as it is printed; None: none, or NULL
     computed: bool = False  #: whether the DEFAULT is an expression; CURRENT_TIMESTAMP is one

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from incsnap.ddl.online_ddl import after_statement
-from incsnap.ddl.online_tables import OnlineTable, OnlineTables, key_of
+from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.events import NO_STEP, OnlineStep, SchemaChange
 
 
@@ -55,11 +55,11 @@ def with_steps(
     #: Copies without a trace so far -> numbers of the statements that name them.
     waiting: dict[str, list[int]] = {}
     for number, change in enumerate((*changes, *later)):
-        before = {key_of(each.table): each.trace for each in tables.certain()}
+        before = {each.table.folded: each.trace for each in tables.certain()}
         tables, step = after_change(tables, change, watches)
         steps.append(step or NO_STEP)
         for each in tables.tables:
-            key = key_of(each.table)
+            key = each.table.folded
             if not each.is_certain and change.touches(each.table):
                 waiting.setdefault(key, []).append(number)
             elif each.is_certain and before.get(key) != each.trace:

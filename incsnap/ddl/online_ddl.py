@@ -33,7 +33,7 @@ from incsnap.ddl.online_names import (
     may_be_pt_copy,
     trigger_prefix,
 )
-from incsnap.ddl.online_tables import OnlineTable, OnlineTables, key_of
+from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.statements import former_names, new_name, renamed
 from incsnap.ddl.words import NotUnderstood, Words
 from incsnap.events import OnlineStep
@@ -71,7 +71,7 @@ def after_statement(
 def copy_of(tables: OnlineTables, of: TableId) -> OnlineTable | None:
     """Return the copy by which a tool alters the table `of`; None if no tool alters it."""
     copies = (each for each in tables.certain() if each.role == "copy" and each.of is not None)
-    return next((each for each in copies if each.of is not None and key_of(each.of) == key_of(of)), None)
+    return next((each for each in copies if each.of is not None and each.of.folded == of.folded), None)
 
 
 class _Statement:
@@ -80,8 +80,8 @@ class _Statement:
     def __init__(self, before: OnlineTables, sql: str, database: str, sql_mode: int | None, *, has_xid: bool) -> None:
         self._before, self._sql, self._has_xid = before, sql, has_xid
         self._words = Words(sql, database, sql_mode)
-        self._tables = {key_of(each.table): each for each in before.tables}
-        self._away = {key_of(each): each for each in before.away}
+        self._tables = {each.table.folded: each for each in before.tables}
+        self._away = {each.folded: each for each in before.away}
         self._named: list[TableId] = []
         self._hidden: set[TableId] = set()
         self._kept: set[TableId] = set()
@@ -110,9 +110,9 @@ class _Statement:
     def step(self) -> OnlineStep | None:
         """Return what the statement is to the altered table, and which tables it names that are the tool's."""
         tables = [*self._before.tables, *self._tables.values()]
-        names = {key_of(each.table) for each in tables if each.is_certain or each.is_alike}
-        swapped = {key_of(table) for table, _, _ in self._swaps}
-        own = {table for table in self._named if key_of(table) in names and key_of(table) not in swapped}
+        names = {each.table.folded for each in tables if each.is_certain or each.is_alike}
+        swapped = {table.folded for table, _, _ in self._swaps}
+        own = {table for table in self._named if table.folded in names and table.folded not in swapped}
         if not (own or self._hidden or self._kept):
             return None
         return OnlineStep(tuple(self._swaps), frozenset(self._kept), frozenset(own | self._hidden))
@@ -135,10 +135,10 @@ class _Statement:
         conditional = words.skip_condition()
         table = words.table()
         self._named.append(table)
-        if conditional and key_of(table) in self._tables:
+        if conditional and table.folded in self._tables:
             return
-        self._tables.pop(key_of(table), None)
-        self._away.pop(key_of(table), None)
+        self._tables.pop(table.folded, None)
+        self._away.pop(table.folded, None)
         words.skip("(")
         if words.skip("LIKE"):
             of = words.table()
@@ -175,15 +175,15 @@ class _Statement:
         while words.take() not in ("INTO", "FROM"):
             pass
         copy = words.table()
-        if key_of(copy) == key_of(of) or not trigger.lower().startswith(trigger_prefix(of).lower()):
+        if copy.folded == of.folded or not trigger.lower().startswith(trigger_prefix(of).lower()):
             return
-        known = self._tables.get(key_of(copy)) or OnlineTable(copy, PT_OSC, "copy")
+        known = self._tables.get(copy.folded) or OnlineTable(copy, PT_OSC, "copy")
         if known.role == "copy":
             trace = known.trace or f"trigger {trigger} of {of} writes into it"
             self._add(replace(known, tool=PT_OSC, of=of, trace=trace, is_fed=True))
 
     def _add(self, table: OnlineTable) -> None:
-        self._tables[key_of(table.table)] = table
+        self._tables[table.table.folded] = table
 
     # -- ALTER
 
@@ -198,7 +198,7 @@ class _Statement:
                 if words.take() == "RENAME" and (new := new_name(words)) is not None:
                     break
                 is_rename_alone = False
-        known = self._tables.get(key_of(table))
+        known = self._tables.get(table.folded)
         if known is not None and known.role == "copy" and not (new is not None and is_rename_alone):
             self._add(replace(known, alterations=self._altered(known)))
         if new is not None:
@@ -224,7 +224,7 @@ class _Statement:
                 dropped = words.listed(words.table)
                 self._named += dropped
                 for table in dropped:
-                    self._tables.pop(key_of(table), None)
+                    self._tables.pop(table.folded, None)
                 if conditional and len(dropped) == 1:
                     self._drop_before_swap(dropped[0])
                 if conditional and not self._has_xid:
@@ -257,25 +257,25 @@ class _Statement:
         """Follow a statement that gives tables other names: a swap, a half of it, or anything else."""
         names = {new: old for new, old in former_names(pairs).items() if new != old}
         self._named += [*names.values(), *names]
-        leaving = {key_of(old): new for new, old in names.items()}
-        taken = {key_of(new) for new in names}
-        moved = {new: self._tables.pop(key_of(old), None) for new, old in names.items()}
+        leaving = {old.folded: new for new, old in names.items()}
+        taken = {new.folded for new in names}
+        moved = {new: self._tables.pop(old.folded, None) for new, old in names.items()}
         for new, old in names.items():
             known = moved[new]
-            if known is not None and known.is_certain and known.of is not None and key_of(known.of) == key_of(new):
-                self._takes_name(known, new, leaving.get(key_of(new)))
-            elif known is None and key_of(old) not in taken and self._is_first_half(old, new):
+            if known is not None and known.is_certain and known.of is not None and known.of.folded == new.folded:
+                self._takes_name(known, new, leaving.get(new.folded))
+            elif known is None and old.folded not in taken and self._is_first_half(old, new):
                 self._leaves(old)
                 self._becomes_former(new, GH_OST, old)
         for new in names:
-            self._away.pop(key_of(new), None)
+            self._away.pop(new.folded, None)
 
     def _takes_name(self, known: OnlineTable, new: TableId, other: TableId | None) -> None:
         """Follow a copy, or a former table, that gets the name `new`.
 
         The table that had the name is called `other` now; None if it had left before.
         """
-        was_away = key_of(new) in self._away
+        was_away = new.folded in self._away
         if known.role == "former" and was_away and not self._reverts(new):
             # The second half of a two-step cut-over has failed, and gh-ost takes back the first half.
             self._kept.add(new)
@@ -307,7 +307,7 @@ class _Statement:
     def _is_first_half(self, old: TableId, new: TableId) -> bool:
         """Whether gh-ost renames the altered table in the first half of a two-step cut-over."""
         runs = (each for each in self._before.certain() if each.tool == GH_OST and each.of is not None)
-        is_altered = any(each.of is not None and key_of(each.of) == key_of(old) for each in runs)
+        is_altered = any(each.of is not None and each.of.folded == old.folded for each in runs)
         return is_altered and is_by_gh_ost(self._sql) and is_former_name(new.table, old.table, GH_OST)
 
     def _reverts(self, table: TableId) -> bool:
@@ -316,12 +316,12 @@ class _Statement:
         return any(
             is_revert_name(each.table.table, table.table)
             for each in formers
-            if each.of is not None and key_of(each.of) == key_of(table)
+            if each.of is not None and each.of.folded == table.folded
         )
 
     def _leaves(self, table: TableId) -> None:
         """Note that a tool has taken the table away, and that its copy comes in its place."""
-        self._away[key_of(table)] = table
+        self._away[table.folded] = table
         self._kept.add(table)
 
     def _becomes_former(self, table: TableId, tool: str, of: TableId) -> None:

@@ -12,11 +12,6 @@ from typing import Literal
 from incsnap.tables import TableId
 
 
-def key_of(table: TableId) -> str:
-    """Return the name for comparisons. Statements may write a name in any letter case."""
-    return str(table).lower()
-
-
 @dataclass(frozen=True, slots=True)
 class OnlineTable:
     """A table that a tool has made, or that may become one."""
@@ -49,7 +44,7 @@ class OnlineTable:
 class OnlineTables:
     """The tables of all tools at one place of the stream."""
 
-    tables: tuple[OnlineTable, ...] = ()
+    tables: tuple[OnlineTable, ...] = ()  #: those that are a tool's, or may become one
     #: Tables that a tool has renamed or dropped and whose copy has not taken their name yet. Their rows are all in the
     #: copy.
     away: tuple[TableId, ...] = ()
@@ -59,14 +54,14 @@ class OnlineTables:
         return (each for each in self.tables if each.is_certain)
 
     def has(self, key: str) -> bool:
-        """Return True if a table with the name `key`, as `key_of` gives it, is a tool's or may become one."""
-        return any(key_of(each.table) == key for each in self.tables)
+        """Return True if a table with the name `key`, as `TableId.folded` gives it, is a tool's or may become one."""
+        return any(each.table.folded == key for each in self.tables)
 
     def names(self) -> frozenset[str]:
-        """Return the names of the tables that belong to tools, as `key_of` gives them."""
-        return frozenset(key_of(each.table) for each in self.certain())
+        """Return the names of the tables that belong to tools, as `TableId.folded` gives them."""
+        return frozenset(each.table.folded for each in self.certain())
 
     def without_tables_of_tools(self, tables: Iterable[TableId]) -> list[TableId]:
         """Return those of `tables` that belong to no tool, in their order."""
         names = self.names()
-        return [table for table in tables if key_of(table) not in names]
+        return [table for table in tables if table.folded not in names]

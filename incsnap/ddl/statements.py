@@ -222,8 +222,8 @@ def former_names(pairs: list[tuple[TableId, TableId]]) -> dict[TableId, TableId]
 
 def _absent(before: Iterable[TableId], after: Iterable[TableId]) -> frozenset[TableId]:
     """Return the names in `before` that are not in `after`. Letter case does not tell names apart."""
-    present = {str(table).lower() for table in after}
-    return frozenset(table for table in before if str(table).lower() not in present)
+    present = {table.folded for table in after}
+    return frozenset(table for table in before if table.folded not in present)
 
 
 def _of_alter(words: Words) -> dict[TableId, TableId | None]:

@@ -237,12 +237,12 @@ class JobStatus:
     every_ms: int  #: how often a living job writes its status file
     asked_ms: int = 0  #: when Spark last asked the planner for a batch; 0 before the first time
     stream: StreamStatus | None = None  #: None before the first planning of this process
-    snapshot: SnapshotStatus = SnapshotStatus()
-    sums: Sums = Sums()
-    rates: Rates = Rates()
+    snapshot: SnapshotStatus = SnapshotStatus()  #: snapshots that are not finished
+    sums: Sums = Sums()  #: amounts since the job's first start
+    rates: Rates = Rates()  #: amounts per second now
     mysql: str = ""  #: `host:port` of the MySQL server
     kafka: str = ""  #: bootstrap servers of Kafka
-    last_snapshot: LastSnapshot = LastSnapshot()
+    last_snapshot: LastSnapshot = LastSnapshot()  #: the newest snapshot, running or ended
     failure: Failure | None = None  #: None until a run of the query has failed
     verification: VerificationStatus | None = None  #: None without `incsnap.verify.interval`
     gap: GapStatus | None = None  #: None unless the job has begun again behind a gap, and compares

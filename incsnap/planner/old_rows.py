@@ -61,7 +61,7 @@ Asking = Callable[
 class AlteredTable:
     """A table that statements have changed and that is not compared yet."""
 
-    table: TableId
+    table: TableId  #: the table
     sql: str = ""  #: the last of the statements, for people
     #: where columns come from (`ddl.old_rows.Origins`), as pairs; None if a statement was not understood
     origins: tuple[tuple[str, str | None], ...] | None = ()
@@ -133,8 +133,11 @@ class OldRows:
         if self._settings.reread == "never":
             return (), {_CHANNEL: ""} if name else {}
         known = self._known(name)
+        defining = list(filter(defines, changes))
+        if known.is_complete and not (known.altered or defining):
+            return (), {_CHANNEL: name}  # most batches: there may be thousands of tables
         tables, altered = dict(known.tables), {each.table: each for each in known.altered}
-        for change in filter(defines, changes):
+        for change in defining:
             self._follow(change, tables, altered, captured)
         is_due = altered or not known.is_complete
         commands: list[Command] = []
@@ -176,25 +179,27 @@ class OldRows:
         statements = table_statements(change.sql, change.session.database, change.session.sql_mode)
         # A CREATE TABLE IF NOT EXISTS that finds the table is in the binlog, too, and has no Xid.
         made = {
-            _key(each.table)
+            each.table.folded
             for each in statements
-            if each.type == "DROP" or (each.type, change.has_xid) == ("CREATE", True)
+            if each.table is not None and (each.type == "DROP" or (each.type, change.has_xid) == ("CREATE", True))
         }
         hides = change.online.hides
         touched = [table for table in {**tables, **altered} if change.touches(table) and not hides(table)]
         named = [table for table in change.tables or () if self._is_data(table) and not hides(table)]
-        if {_key(table) for table in named} - {_key(table) for table in touched}:
+        if {table.folded for table in named} - {table.folded for table in touched}:
             server = captured()
             touched = list(dict.fromkeys([*touched, *map(server.spelled, named)]))
         for table in touched:
-            if _key(table) in made:
+            if table.folded in made:
                 tables.pop(table, None)
                 altered.pop(table, None)
             altered[table] = altered.get(table, AlteredTable(table)).behind(change)
 
     def _is_data(self, table: TableId) -> bool:
         """Whether the table is captured for its rows, and not for signals."""
-        return self._included.included(table) and _key(table) != str(self._included.signal_table or "").lower()
+        return self._included.included(table) and (
+            self._included.signal_table is None or table.folded != self._included.signal_table.folded
+        )
 
     def _reread(
         self,
@@ -268,8 +273,3 @@ def _read_from_now_on(start: Offset, others: Iterable[Command]) -> set[TableId]:
     }
     waiting = [*start.snapshot.queue, *(scan.request for scan in start.snapshot.scans if scan.maximum is None)]
     return whole | {request.table for request in waiting if request.signal.startswith(_ID)}
-
-
-def _key(table: TableId | None) -> str:
-    """Return the name for comparisons. Statements may write a name in any letter case."""
-    return str(table).lower()

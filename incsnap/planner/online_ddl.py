@@ -21,7 +21,7 @@ from incsnap.config.settings import Settings
 from incsnap.ddl.follow import follow
 from incsnap.ddl.online_changes import with_steps
 from incsnap.ddl.online_names import PT_OSC
-from incsnap.ddl.online_tables import OnlineTable, OnlineTables, key_of
+from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.table_definition import Definitions
 from incsnap.events import SchemaChange
 from incsnap.mysql.catalog import database_charsets, shape_of, tables
@@ -90,7 +90,7 @@ class OnlineDdl:
         pt-online-schema-change makes its triggers a moment later. Only they make the copy the tool's, and it has no
         rows before.
         """
-        known = {key_of(each.table): each for each in online.tables}
+        known = {each.table.folded: each for each in online.tables}
         for number, change in enumerate(changes):
             for key, each in list(known.items()):
                 if each.is_certain or not change.touches(each.table):
@@ -116,10 +116,10 @@ class OnlineDdl:
 
 def _without_rows(online: OnlineTables, advance: Advance) -> OnlineTables:
     """Return `online` without marks of tables that look like copies and have rows: they are tables like any other."""
-    written = {key_of(table) for table in advance.tables}
-    if not any(each.is_alike and key_of(each.table) in written for each in online.tables):
+    written = {table.folded for table in advance.tables}
+    if not any(each.is_alike and each.table.folded in written for each in online.tables):
         return online
-    marked = (replace(each, is_alike=each.is_alike and key_of(each.table) not in written) for each in online.tables)
+    marked = (replace(each, is_alike=each.is_alike and each.table.folded not in written) for each in online.tables)
     return replace(online, tables=tuple(marked))
 
 

@@ -85,7 +85,7 @@ def _concerns(settings: Settings, change: SchemaChange, *, follows: bool, report
     if reports and any(included.has_database(table.database) for table in change.tables):
         return True
     signal_table = str(included.signal_table or "").lower()
-    return any(included.included(table) or str(table).lower() == signal_table for table in change.tables)
+    return any(included.included(table) or table.folded == signal_table for table in change.tables)
 
 
 def _is_of_users(database: str) -> bool:

@@ -21,7 +21,7 @@ class GtidSources:
     """A choice of servers by their UUIDs. Patterns are regular expressions for a whole UUID."""
 
     includes: tuple[str, ...] = ()  #: (): all
-    excludes: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()  #: (): none
 
     @classmethod
     def of(cls, connector: Mapping[str, str]) -> GtidSources:

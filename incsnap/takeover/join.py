@@ -65,7 +65,7 @@ _ROWS = ("Write_rows", "Update_rows", "Delete_rows", "Write_rows_v1", "Update_ro
 class Joined:
     """The place at which a job continues, and what a person should know about it."""
 
-    place: TakenOver
+    place: TakenOver  #: the place
     lines: tuple[str, ...]  #: what was found and what follows, in sentences
     warnings: tuple[str, ...] = field(default=())  #: what cannot be continued exactly
 

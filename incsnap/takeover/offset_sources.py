@@ -37,7 +37,7 @@ def find_offset(settings: Settings, file: str, worker: str | None, given: str | 
     named, or if the place has no offset of this connector. Raise ServerUnreachable if Kafka does not answer.
     """
     own = read_document(file)
-    of_worker = {} if worker is None else read_worker(worker)
+    of_worker = read_worker(worker)
     name, prefix = own.get("name", ""), settings.topic_prefix
     known: list[str] = []
     for where, offsets in _offsets(settings, {**of_worker, **own}, given):

@@ -28,7 +28,7 @@ def connector_offsets(file: str | Path, worker: str | Path | None) -> ConnectorO
     `worker` is the file of a Connect worker. Raise ConfigError if a file cannot be parsed.
     """
     own = read_document(file)
-    of_worker = {} if worker is None else read_worker(worker)
+    of_worker = read_worker(worker)
     topic = own.get("offsets.storage.topic") or of_worker.get("offset.storage.topic") or ""
     return ConnectorOffsets(topic, own.get("name", "")) if topic else None
 

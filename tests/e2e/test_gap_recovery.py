@@ -17,9 +17,9 @@ from incsnap.monitoring.gap_status import GapStatus
 from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.status import load
 from incsnap.tables import TableId
+from lab.addresses import MySqlAddress
 from lab.captured_database import CapturedDatabase, captured_database
 from lab.running_job import RunningJob, end_of
-from lab.servers import servers
 from lab.table_designs import ORDER_LINES, ORDERS
 from lab.workload import Writer
 from signals import send
@@ -34,16 +34,10 @@ _BACKUP = "shop.backup"
 _SETTINGS = {"snapshot.mode": "when_needed", "incsnap.gap.recovery": "differences"}
 
 
-@pytest.fixture(scope="module")
-def own_mysql() -> Iterator[object]:
-    with servers(kafka=False) as own:
-        yield own.mysql
-
-
 @pytest.fixture
-def play(own_mysql: object, kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[CapturedDatabase]:
+def play(own_mysql: MySqlAddress, kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[CapturedDatabase]:
     """A captured database on a server whose binlog may be thrown away."""
-    with captured_database(own_mysql, kafka_address, "shop", topic_prefix, tmp_path) as made:  # type: ignore[arg-type]
+    with captured_database(own_mysql, kafka_address, "shop", topic_prefix, tmp_path) as made:
         yield made
         sys.stdout.write(f"The job's log ends:\n{end_of(made.log, 60)}\n")
 

@@ -28,24 +28,16 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(500)]
 
 def connector(play: CapturedDatabase) -> dict[str, str]:
     """Return the settings of a connector that captures the tables of `play`, and of the job that takes over."""
-    return {
-        **play.properties(),
-        "name": play.prefix,
-        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-        "tasks.max": "1",
-        "database.server.id": "6124",
-        "database.ssl.mode": "disabled",
-        "driver.allowPublicKeyRetrieval": "true",
-        "snapshot.mode": "no_data",
-        "signal.enabled.channels": "source",
-        "schema.history.internal.kafka.bootstrap.servers": play.kafka,
-        "schema.history.internal.kafka.topic": f"{play.prefix}.history",
-        "poll.interval.ms": "50",
-        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
-        "key.converter.schemas.enable": "false",
-        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-        "value.converter.schemas.enable": "false",
-    }
+    converter = "org.apache.kafka.connect.json.JsonConverter"
+    return play.connector(
+        {
+            "snapshot.mode": "no_data",
+            "key.converter": converter,
+            "key.converter.schemas.enable": "false",
+            "value.converter": converter,
+            "value.converter.schemas.enable": "false",
+        }
+    )
 
 
 def incsnap(*words: object) -> str:

@@ -16,7 +16,6 @@ from incsnap.planner.begin_where_asked import begin_again_where_asked
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
-from lab.servers import servers
 from signals import send
 from tests.integration.test_begun_again import Shop
 from tests.support.mysql_versions import end_of_binlog
@@ -56,12 +55,6 @@ class SignalledShop(Shop):
 
     def executed(self) -> str:
         return str(self.run("SELECT @@global.gtid_executed")[0][0]).replace("\n", "")
-
-
-@pytest.fixture(scope="module")
-def own_mysql() -> Iterator[MySqlAddress]:
-    with servers(kafka=False) as own:
-        yield own.mysql
 
 
 @pytest.fixture

@@ -26,7 +26,6 @@ from incsnap.planner.begin_again import begin_again_where_lost
 from incsnap.snapshot.offset import Offset
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
-from lab.servers import servers
 from signals import send
 from tests.support.mysql_versions import reset_statement
 from tests.support.planned_job import PlannedJob, settings_of
@@ -107,12 +106,6 @@ class Shop:
         for job in self.jobs:
             job.close()
         self._connection.close()
-
-
-@pytest.fixture(scope="module")
-def own_mysql() -> Iterator[MySqlAddress]:
-    with servers(kafka=False) as own:
-        yield own.mysql
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from incsnap.tables import TableId
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.gap import GapCourse, in_groups
 from lab.addresses import MySqlAddress
-from lab.servers import servers
 from signals import send
 from tests.integration.test_begun_again import Shop, until_read
 from tests.support.planned_job import PlannedJob
@@ -47,12 +46,6 @@ class DifferingShop(Shop):
             ("t" if each.value is None else each.value["op"], each.key["id"])
             for each in job.of(f"{self.prefix}.shop.{table}")
         ]
-
-
-@pytest.fixture(scope="module")
-def own_mysql() -> Iterator[MySqlAddress]:
-    with servers(kafka=False) as own:
-        yield own.mysql
 
 
 @pytest.fixture

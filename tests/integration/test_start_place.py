@@ -20,18 +20,11 @@ from incsnap.mysql.session import dial
 from incsnap.mysql.start_place import start_gtids
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
-from lab.servers import servers
 from tests.support.mysql_versions import end_of_binlog
 from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
 
 pytestmark = pytest.mark.servers
 _FOREIGN = "aaaaaaaa-0000-4000-8000-00000000000a"
-
-
-@pytest.fixture(scope="module")
-def own_mysql() -> Iterator[MySqlAddress]:
-    with servers(kafka=False) as own:
-        yield own.mysql
 
 
 class Server:

@@ -18,7 +18,6 @@ from lab.connect_cluster import Member, member, wait_for, worker_settings
 from lab.running_job import write_properties
 from tests.seams.plan import Plan
 
-_SERVER_ID = 6124
 _SECONDS = 120.0
 
 
@@ -41,25 +40,15 @@ class Connector:
     def settings(self) -> dict[str, str]:
         """Return the connector's settings."""
         play = self._play
-        settings = {
-            **play.properties(),
-            "name": play.prefix,
-            "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-            "tasks.max": "1",
-            "database.server.id": str(_SERVER_ID),
-            "database.ssl.mode": "disabled",
-            "driver.allowPublicKeyRetrieval": "true",
-            "database.include.list": play.database,
-            "table.include.list": rf"{play.database}\.(orders|order_lines|big|altered|marks)",
-            "snapshot.mode": "initial",
-            "signal.enabled.channels": "source",
-            "incremental.snapshot.chunk.size": "200",
-            "schema.history.internal.kafka.bootstrap.servers": play.kafka,
-            "schema.history.internal.kafka.topic": f"{play.prefix}.history",
-            "topic.creation.default.partitions": str(self._plan.partitions),
-            "poll.interval.ms": "50",
-            **self._plan.shape.settings,
-        }
+        settings = play.connector(
+            {
+                "database.include.list": play.database,
+                "table.include.list": rf"{play.database}\.(orders|order_lines|big|altered|marks)",
+                "incremental.snapshot.chunk.size": "200",
+                "topic.creation.default.partitions": str(self._plan.partitions),
+                **self._plan.shape.settings,
+            }
+        )
         del settings["checkpoint.location"], settings["bootstrap.servers"]
         if self._plan.exactly_once:
             settings["exactly.once.support"] = "required"
