@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from incsnap.checkpoint.files import Files
@@ -19,7 +18,8 @@ from incsnap.errors import ConfigError
 from incsnap.spark.store import object_logs, s3a
 from incsnap.spark.store.s3a_jars import s3a_jars
 from lab.object_store import ObjectStore
-from tests.support.waiting import PATIENCE_SECONDS, wait_until
+from tests.support.spark_session import end_jvm
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,7 @@ def spark(object_store: ObjectStore) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     for name, value in {**s3a.OPTIONS, **given, "spark.driver.extraClassPath": f"{jars}/*"}.items():
         builder = builder.config(name, value)
+    # A JVM's class path is that of its start.
     end_jvm()
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
@@ -40,16 +41,6 @@ def spark(object_store: ObjectStore) -> Iterator[SparkSession]:
     yield session
     session.stop()
     end_jvm()
-
-
-def end_jvm() -> None:
-    """The one that other tests of this process have left: a JVM's class path is that of its start."""
-    gateway: Any = SparkContext._gateway
-    if gateway is not None:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait(PATIENCE_SECONDS)
-    SparkContext._gateway = SparkContext._jvm = None
 
 
 @pytest.fixture

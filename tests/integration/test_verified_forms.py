@@ -15,7 +15,6 @@ from confluent_kafka.cimpl import NewTopic
 from incsnap.config.apicurio_settings import URL
 from incsnap.config.load import read
 from incsnap.kafka.apicurio import ApicurioRegistry
-from incsnap.spark.launch.startup import launched
 from incsnap.tables import TableId
 from incsnap.verify.evidence import connector_offsets
 from incsnap.verify.report import write_differences
@@ -25,6 +24,7 @@ from lab.captured_database import CapturedDatabase, captured_database
 from lab.running_job import write_properties
 from tests.support.faulty_topic import deliver_everything, send
 from tests.support.kafka import Read
+from tests.support.spark_session import launched_session
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
@@ -137,8 +137,7 @@ def test_each_form_is_read_and_keys_with_an_odd_history_are_listed(play: Capture
         cursor.execute(f"INSERT INTO {table.sql} VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c'), (4, 4, 'd')")
     admin = AdminClient({"bootstrap.servers": play.kafka})
     own = {**play.properties(), "table.include.list": f"{play.database}\\.t"}
-    with launched(read(str(write_properties(play.folder / "all.properties", own))).settings) as launch:
-        spark = launch.session()
+    with launched_session(read(str(write_properties(play.folder / "all.properties", own))).settings) as spark:
         for form, more in FORMS.items():
             prefix = f"{play.prefix}-{form.replace(' ', '')}"
             topic = f"{prefix}.{table}"
@@ -166,4 +165,3 @@ def test_each_form_is_read_and_keys_with_an_odd_history_are_listed(play: Capture
             assert (form, reports[0].refused, named) == (form, "", expected)
             keys = map(json.loads, (play.folder / form / f"{table}.keys.jsonl").read_text().splitlines())
             assert {key["id"] for key in keys} == {3, 4, 7}
-        spark.stop()
