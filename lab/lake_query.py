@@ -12,7 +12,6 @@ import sys
 from threading import Event
 
 import click
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 import incsnap
@@ -31,18 +30,12 @@ def lake_query(config: str, table: str, name: str, kind: str, checkpoint: str, w
     end = Event()
     signal.signal(signal.SIGTERM, lambda number, frame: end.set())
     spark = lake_session(LAKES[kind], warehouse)
-    reader = spark.readStream.format("incsnap").option("config", config).option("table", table)
-    while not end.is_set():
-        query = incsnap.merge_into(reader.load(), name, format=kind).option("checkpointLocation", checkpoint).start()
-        try:
-            # Not one endless call: this thread could ask Spark for nothing else meanwhile.
-            while not end.is_set():
-                query.awaitTermination(1)
-        except StreamingQueryException as error:
-            if "Make the stream anew" not in str(error):
-                raise
-            # The table's columns have changed: load() reads them again.
-        query.stop()
+    changes = spark.readStream.format("incsnap").option("config", config).option("table", table).load()
+    query = incsnap.merge_into(changes, name, format=kind).option("checkpointLocation", checkpoint).start()
+    # Not one endless call: this thread could ask Spark for nothing else meanwhile.
+    while not end.is_set() and not query.awaitTermination(1):
+        pass
+    query.stop()
     spark.stop()
 
 

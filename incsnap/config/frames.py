@@ -19,12 +19,16 @@ from incsnap.config.reader import SettingsReader
 from incsnap.config.servers import KafkaSettings
 from incsnap.config.settings import Formats, FrameSettings, HeartbeatSettings, Settings
 from incsnap.config.without_effect import WITHOUT_EFFECT
-from incsnap.envelope.frame_format import IMAGES, ROW
+from incsnap.envelope.envelope_settings import FormatChoice
+from incsnap.envelope.frame_format import DESCRIBED, IMAGES, ROW
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId
 
+#: Option for `merge_into` alone: rows come with a description of their columns, and statements that alter the table
+#: come too (`tasks.described_rows`).
+DESCRIBES = "described"
 #: Options of the DataFrame itself, in lower case.
-OWN = frozenset({"config", "table", "envelope", "numpartitions", "path"})
+OWN = frozenset({"config", "table", "envelope", "numpartitions", "path", DESCRIBES})
 _NAMES = {name.lower(): name for name in {*SETTINGS, *WITHOUT_EFFECT}}
 #: Prefixes of settings whose names hold a hash algorithm and a salt. Lower case would change both.
 _NOT_AS_OPTIONS = ("column.mask.", "column.truncate.")
@@ -51,9 +55,10 @@ def frame_settings(options: Mapping[str, str]) -> Loaded:
     file = options.get("config", "")
     of_file = read_document(file) if file else {}
     loaded = from_properties({**of_file, **given}, source=file or "the options", to_kafka=False)
-    own = SettingsReader({name: options.get(name, "") for name in ("table", "envelope")})
+    own = SettingsReader({name: options.get(name, "") for name in ("table", "envelope", DESCRIBES)})
     table: TableId | None = own.read("table", _TABLE)
     envelope: bool = own.read("envelope", FLAG, "false")
+    described: bool = own.read(DESCRIBES, FLAG, "false")
     if own.problems:
         raise ConfigError(own.problems[0], _HINT)
     if envelope and table is None:
@@ -67,7 +72,7 @@ def frame_settings(options: Mapping[str, str]) -> Loaded:
     name = "several tables" if table is None else str(table)
     changed: dict[str, object] = {
         "kafka": KafkaSettings(bootstrap_servers=""),
-        "frame": FrameSettings(table=table, envelope=envelope),
+        "frame": FrameSettings(table=table, envelope=envelope, described=described),
         # A DataFrame counts no rows, so its metrics would be empty.
         "monitoring": settings.monitoring.model_copy(update={"port": None}),
     }
@@ -79,7 +84,7 @@ def frame_settings(options: Mapping[str, str]) -> Loaded:
         stream = zlib.crc32(f"{settings.topic_prefix}\0{name}".encode())
         changed["mysql"] = settings.mysql.model_copy(update={"server_id": 100_000_000 + stream % 4_000_000_000})
     if table is not None:
-        changed |= _of_one_table(settings, table, envelope=envelope)
+        changed |= _of_one_table(settings, table, DESCRIBED if described else IMAGES if envelope else ROW)
     return Loaded(settings.model_copy(update=changed), loaded.warnings)
 
 
@@ -97,7 +102,7 @@ def settings_of_table(settings: Settings, table: TableId, *, envelope: bool) -> 
     """Return a job's settings for reading one table as a DataFrame, without the transforms of its records."""
     plain = settings.model_copy(update={"transforms": (), "skipped_operations": frozenset({"t"})})
     frame = FrameSettings(table=table, envelope=envelope)
-    return plain.model_copy(update={"frame": frame, **_of_one_table(plain, table, envelope=envelope)})
+    return plain.model_copy(update={"frame": frame, **_of_one_table(plain, table, IMAGES if envelope else ROW)})
 
 
 def refuse_mode(mode: str) -> None:
@@ -128,7 +133,7 @@ def _given(options: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def _of_one_table(settings: Settings, table: TableId, *, envelope: bool) -> dict[str, object]:
+def _of_one_table(settings: Settings, table: TableId, values: FormatChoice) -> dict[str, object]:
     """Return changes to the settings for a DataFrame of one table: reset what only shapes Kafka records.
 
     Raise ConfigError if transforms are set, because they would have changed rows.
@@ -142,7 +147,7 @@ def _of_one_table(settings: Settings, table: TableId, *, envelope: bool) -> dict
     notified = tuple(channel for channel in settings.notifications.channels if channel != "sink")
     return {
         "tables": TableFilter(table_include=exact, signal_table=settings.tables.signal_table),
-        "formats": Formats(value=IMAGES if envelope else ROW),
+        "formats": Formats(value=values),
         "tombstones_on_delete": False,
         "transaction_metadata": False,
         "include_schema_changes": False,

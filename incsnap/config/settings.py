@@ -202,7 +202,9 @@ class FrameSettings(Frozen):
 
     table: TableId | None = None  #: None: several tables, as the records that Kafka would get
     envelope: bool = False  #: True: rows before and after; False: the row alone
-    columns: str = ""  #: digest of the table's columns in the DataFrame
+    #: True: rows come with a description of their columns, and statements that alter the table come too
+    described: bool = False
+    columns: str = ""  #: digest of the table's columns in the DataFrame; "" for described rows
 
 
 class Settings(Frozen):
@@ -257,7 +259,8 @@ class Settings(Frozen):
     def asks_for_columns(self) -> bool:
         """Whether the server must be asked for DEFAULTs and definitions of columns, which no table map contains."""
         narrows = bool(self.columns.narrow_booleans)
-        return self.formats.show_schemas or narrows or asks_for_columns(self.transforms)
+        described = self.frame is not None and self.frame.described
+        return self.formats.show_schemas or narrows or described or asks_for_columns(self.transforms)
 
     @field_serializer("columns", mode="wrap")
     def _columns(

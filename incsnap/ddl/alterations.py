@@ -232,7 +232,7 @@ def _alter(words: Clauses) -> None:
     if not words.skip_option({"DROP": "DEFAULT"}):
         words.expect("SET")
         if words.expect_any("DEFAULT", "VISIBLE", "INVISIBLE") == "DEFAULT":
-            words.skip_default()
+            words.default()
 
 
 def _rename(words: Clauses, alteration: Alteration) -> None:

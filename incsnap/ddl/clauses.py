@@ -19,7 +19,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 #: Backslash and letter -> character. Any other character stands for itself. `\%` and `\_` keep their backslash.
 _ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _NOW = frozenset(("NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"))
-_CONSTANTS = frozenset(("NULL", "TRUE", "FALSE"))
+_CONSTANTS = {"NULL": None, "TRUE": "1", "FALSE": "0"}
 #: Words that form a value with the string behind them: x'ff', b'1', N'text', DATE '2026-01-01'.
 _PREFIXES = frozenset(("X", "B", "N", "DATE", "TIME", "TIMESTAMP"))
 
@@ -182,12 +182,12 @@ class Clauses(Words):
             self.skip_form(forms[word])
         return bool(word)
 
-    def skip_default(self) -> None:
-        """Skip the value behind DEFAULT."""
+    def default(self) -> str | None:
+        """Read the value behind DEFAULT. Return the text of a string or a number; None for any other value."""
         if self.peek() == "(":
             self.skip_brackets()
-        elif not self.skip_now():
-            self._skip_literal()
+            return None
+        return None if self.skip_now() else self._literal()
 
     def skip_now(self) -> bool:
         """Skip CURRENT_TIMESTAMP or a synonym. Return True if it was there."""
@@ -197,35 +197,44 @@ class Clauses(Words):
             self.skip_brackets()
         return True
 
-    def _skip_literal(self) -> None:
-        if self.skip_any(*_CONSTANTS):
-            return
-        signed = bool(self.skip_any("+", "-"))
+    def _literal(self) -> str | None:
+        if self.is_string:
+            return self._strings()
+        if constant := self.skip_any(*_CONSTANTS):
+            return _CONSTANTS[constant]
+        sign = self.skip_any("+", "-")
         word = self.peek()
         if word[:1].isdecimal() or word == ".":
-            self._skip_number()
-            return
-        if signed:
+            number = self._number()
+            return None if number.startswith("0") and number[1:2] in ("X", "B") else sign + number
+        if sign:
             raise self.wrong()
         if word in _PREFIXES or word.startswith("_"):
             self.take()
             if word.startswith("_") and not self.is_string:
                 word = self.take()
                 if word.startswith("0X"):
-                    return
+                    return None
                 if word not in ("X", "B"):
                     raise NotUnderstood(f"the DEFAULT {word[:40]!r} is not understood")
-        self.skip_string()
-        while self.is_string:  # MySQL joins neighbouring texts to one
-            self.skip_string()
+        self._strings()
+        return None
 
-    def _skip_number(self) -> None:
-        """Skip a number, which consists of several words: `1`, `.`, `5e`, `-`, `3`."""
-        last = "" if self.peek() == "." else self.take()
+    def _strings(self) -> str:
+        """Read neighbouring strings, which MySQL joins to one."""
+        text = self.string()
+        while self.is_string:
+            text += self.string()
+        return text
+
+    def _number(self) -> str:
+        """Read a number, which consists of several words: `1`, `.`, `5e`, `-`, `3`."""
+        number = "" if self.peek() == "." else self.take()
         if self.skip("."):
-            last = self.take() if self.peek()[:1].isdecimal() else ""
-        if last.endswith("E") and not last.startswith("0X") and self.skip_any("+", "-"):
-            self.number()
+            number += "." + (self.take() if self.peek()[:1].isdecimal() else "")
+        if number.endswith("E") and not number.startswith("0X") and (sign := self.skip_any("+", "-")):
+            number += f"{sign}{self.number()}"
+        return number
 
 
 #: Parts of the forms of `Clauses.skip_form`.
@@ -235,6 +244,6 @@ _PARTS: dict[str, Callable[[Clauses], object]] = {
     "string": Clauses.skip_string,
     "value": Clauses.name_or_string,
     "brackets": Clauses.skip_brackets,
-    "default": Clauses.skip_default,
+    "default": Clauses.default,
     "rest": Clauses.skip_rest,
 }

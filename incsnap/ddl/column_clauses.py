@@ -18,7 +18,6 @@ _ENDS = frozenset((",", ")", ";", "FIRST", "AFTER", "", "PARTITION", "REMOVE"))
 #: Attributes without effect on rows, each with the form of what stands behind it (`Clauses.skip_option`).
 _WITHOUT_EFFECT = {
     **ATTRIBUTES,
-    "DEFAULT": "default",
     "COLUMN_FORMAT": "DEFAULT|FIXED|DYNAMIC",
     "STORAGE": "DEFAULT|DISK|MEMORY",
     "SRID": "number",
@@ -37,6 +36,7 @@ class DeclaredColumn:
     primary: bool = False  #: it is the primary key
     unique: bool = False  #: it has a unique key, however often its definition says so
     references: bool = False  #: it has a foreign key
+    default: str | None = None  #: text of its DEFAULT if that is a string or a number; else None
 
     def keys(self) -> Iterator[DeclaredKey]:
         """Yield the keys that the definition declares, in the server's order."""
@@ -78,6 +78,8 @@ def _attribute(words: Clauses, column: DeclaredColumn) -> bool | None:
     if words.skip_option(_WITHOUT_EFFECT):
         return None
     match words.take():
+        case "DEFAULT":
+            column.default = words.default()
         case "NULL":
             return True
         case "NOT":

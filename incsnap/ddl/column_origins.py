@@ -21,20 +21,44 @@ def origins_behind(origins: Origins | None, sql: str, session: Session) -> Origi
 
     Return None if `origins` is None or if the statement is not an ALTER TABLE that is understood.
     """
-    if origins is None:
-        return None
+    alteration = None if origins is None else _alteration(sql, session)
+    return None if origins is None or alteration is None else _behind(origins, alteration)
+
+
+def defaults_behind(sql: str, session: Session) -> dict[str, str]:
+    """Return the DEFAULTs of the columns that a statement adds, by their names in lower case.
+
+    Columns without a DEFAULT, and those whose DEFAULT is no string and no number, are left out.
+    """
+    alteration = _alteration(sql, session)
+    added = () if alteration is None else (each.column for each in alteration.columns if each.replaces is None)
+    return {column.name.lower(): column.default for column in added if column.default is not None}
+
+
+def _alteration(sql: str, session: Session) -> Alteration | None:
+    """Return what an ALTER TABLE does; None for another statement, or one that is not understood."""
     try:
         words = Clauses(sql, session)
         verb = words.take()
         if verb in ("CREATE", "DROP") and words.take() in _OF_INDEX:
-            return origins
+            return Alteration()
         if verb != "ALTER":
             return None
         words.expect("TABLE")
         words.table()
-        return _behind(origins, read_alter_table(words))
+        return read_alter_table(words)
     except NotUnderstood:
         return None
+
+
+def composed(before: Origins | None, after: Origins | None) -> dict[str, str | None] | None:
+    """Return the origins of two statements as one. `before` are those of the first statement.
+
+    Return None if one of them is None.
+    """
+    if before is None or after is None:
+        return None
+    return {**before, **{name: former and before.get(former, former) for name, former in after.items()}}
 
 
 def _behind(origins: Origins, alteration: Alteration) -> Origins:

@@ -17,7 +17,8 @@ class FormatChoice:
 
     #: json, json-schema (JSON behind the id of its schema), ext-json (JSON with the id as a member), avro, protobuf,
     #: cloudevents (only values), text or bytes. Text and bytes are for outbox events; all other records are then JSON.
-    #: Without an outbox, text is for keys. For values also row and images: columns of a DataFrame (`frame_format`).
+    #: Without an outbox, text is for keys. For values also row, images and described: columns of a DataFrame
+    #: (`frame_format`).
     kind: str = "json"
     schemas: bool = False  #: each message carries its JSON schema
     decimals: str = field(default="base64", repr=False)  #: decimal.format of JSON: base64 or numeric

@@ -6,6 +6,7 @@ structs. What a DataFrame shows beside the row is in the marks of the records (`
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -19,12 +20,19 @@ from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.envelope.format import OPERATIONS, Changes
 from incsnap.envelope.json_rows import rows_of
 from incsnap.envelope.sources import SourceConstants
-from incsnap.envelope.table_view import TableView
+from incsnap.envelope.table_view import TableView, ViewField
 from incsnap.types.modes import Modes
 
 _DELETE = OPERATIONS.index("d")
 #: Formats of values: the row alone (for a deletion the deleted row), or both images.
 ROW, IMAGES = FormatChoice("row"), FormatChoice("images")
+#: Like ROW. The fields of the row also say which columns are the key, and which value old rows have in a new column.
+DESCRIBED = FormatChoice("described")
+#: Metadata of a described field: the column is part of the key that tells the table's rows apart.
+KEY_MARK = b"incsnap.key"
+#: Metadata of a described field: the column's constant DEFAULT, as an Arrow IPC stream with one value, in base64.
+#: Java's Arrow takes only UTF-8.
+DEFAULT_MARK = b"incsnap.default"
 
 
 def frame_fields(view: TableView) -> list[pa.Field]:
@@ -32,12 +40,48 @@ def frame_fields(view: TableView) -> list[pa.Field]:
     return [pa.field(field.name, field.frame_type) for field in view.fields]
 
 
-class FrameValues:
-    """The format of values in a DataFrame. `images`: with `before` and `after`; otherwise the row alone."""
+def described_fields(view: TableView, modes: Modes) -> list[pa.Field]:
+    """Return the Arrow fields of the row's columns with KEY_MARK and DEFAULT_MARK in their metadata."""
+    keys = key_names(view)
+    fields = []
+    for field, plain in zip(view.fields, frame_fields(view), strict=True):
+        marks = {KEY_MARK: b"true"} if field.name in keys else {}
+        value = _default(field, modes)
+        if value is not None:
+            marks[DEFAULT_MARK] = _one_value(value)
+        fields.append(plain.with_metadata(marks))
+    return fields
 
-    def __init__(self, view: TableView, modes: Modes, *, images: bool) -> None:
+
+def _default(field: ViewField, modes: Modes) -> Array | None:
+    """Return an array with the column's constant DEFAULT; None if the DEFAULT is NULL, an expression or unknown."""
+    if field.default is None or field.default.upper().startswith("CURRENT_TIMESTAMP"):
+        return None
+    printed = field.type.printed_default(field.default)
+    try:
+        canonical = None if printed is None else field.type.from_text(pa.array([printed], pa.binary()))
+    except (pa.ArrowInvalid, ValueError):
+        return None
+    return None if canonical is None else field.frame((*[None] * field.index, canonical), modes)
+
+
+def _one_value(value: Array) -> bytes:
+    sink = pa.BufferOutputStream()
+    batch = pa.record_batch([value], ["value"])
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return base64.b64encode(sink.getvalue())
+
+
+class FrameValues:
+    """The format of values in a DataFrame.
+
+    `images`: with `before` and `after`; otherwise the row alone. `described`: with `described_fields`.
+    """
+
+    def __init__(self, view: TableView, modes: Modes, *, images: bool = False, described: bool = False) -> None:
         self._view, self._modes, self._images = view, modes, images
-        self._fields = frame_fields(view)
+        self._fields = described_fields(view, modes) if described else frame_fields(view)
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> StructArray:
         """Return a struct for each row that a SELECT has read."""

@@ -88,17 +88,23 @@ class DefinitionsAt:
         if not tables:
             return {}, ""
         try:
-            definitions, later = answer_behind(
-                lambda: definitions_of(self.connection, tables, comments=self.comments),
-                self.end,
-                self.connection,
-                self.tail.changes_behind,
-                patience,
-                same_server=self.same_server,
+            definitions, later = self.answer(
+                lambda: definitions_of(self.connection, tables, comments=self.comments), patience
             )
         except NotCertain as problem:
             return {}, str(problem)
         return {table: each for table, each in definitions.items() if not redefined(table, later)}, ""
+
+    def answer(self, question: Callable[[], T], patience: float = WAIT_SECONDS) -> tuple[T, tuple[SchemaChange, ...]]:
+        """Return what `answer_behind` returns for the batch's end. Raise NotCertain as `answer_behind` does."""
+        return answer_behind(
+            question,
+            self.end,
+            self.connection,
+            self.tail.changes_behind,
+            patience,
+            same_server=self.same_server,
+        )
 
 
 def redefined(table: TableId, changes: Sequence[SchemaChange]) -> bool:

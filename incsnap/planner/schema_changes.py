@@ -32,6 +32,7 @@ from incsnap.mysql.catalog import lower_case_table_names, shape_of, tables
 from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.table_definitions import Definition, in_release
 from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, redefined
+from incsnap.planner.frame_alterations import alteration_records, alters_frame
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.formats import format_of, struct_formats
 from incsnap.version import __version__
@@ -53,7 +54,7 @@ def capture_options(
     return CaptureOptions(
         settings.include_query,
         concerns=lambda change: _concerns(settings, change, follows=follows, reports=reports_all(settings)),
-        ends_batch=lambda change: bool(truncated_tables(settings, change)),
+        ends_batch=lambda change: alters_frame(settings, change) or bool(truncated_tables(settings, change)),
         is_captured=lambda change: _concerns(settings, change, follows=False, reports=False),
         charsets=dict(charsets),
         online=online,
@@ -140,6 +141,7 @@ def statement_records(
     if (topic := schema_topic(settings)) is not None:
         existing = _existing(settings, definitions.connection, online) if first else []
         records += _schema_changes(settings, topic, definitions, advance, now_us, stored_lower, existing)
+    records += alteration_records(settings, definitions, advance.changes)
     for change in advance.changes:
         for table in truncated_tables(settings, change):
             record = _truncation(settings, definitions, _stored(table, stored_lower), change, now_us)

@@ -46,7 +46,7 @@ from incsnap.planner.key_ranges import RangePart, ranges_of
 from incsnap.spark.spark_release import spark_schema
 from incsnap.spark.table_frames import TableFrame, present_shape
 from incsnap.tables import TableId
-from incsnap.tasks.frame_columns import CHANGE_FIELDS
+from incsnap.tasks.change_marks import CHANGE_FIELDS
 from incsnap.verify.changed_rows import row_versions
 
 #: Rows of one SELECT.

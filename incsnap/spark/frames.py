@@ -29,7 +29,9 @@ from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.spark_release import spark_schema
 from incsnap.spark.table_frames import TableFrame, present_shape
 from incsnap.tables import TableId
-from incsnap.tasks.frame_columns import CHANGE_FIELDS, RECORD
+from incsnap.tasks.change_marks import CHANGE_FIELDS
+from incsnap.tasks.described_rows import DESCRIBED_ROWS
+from incsnap.tasks.frame_columns import RECORD
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +79,8 @@ class ChangesFrame(DataSource):
             self._executed, view = _executed_and_view(loaded.settings)
             self._table = view.shape.id
             fields = frame_fields(view)
+            if frame.described:
+                return spark_schema(DESCRIBED_ROWS)
             if frame.envelope:
                 row = pa.struct(fields)
                 return spark_schema(pa.schema([*marks, pa.field("before", row), pa.field("after", row)]))
@@ -91,7 +95,8 @@ class ChangesFrame(DataSource):
             refuse_mode(settings.snapshot.mode)
             if settings.frame.table is not None and self._executed is None:
                 raise ConfigError("A stream of changes takes its schema from the table", "Leave .schema(...) out.")
-            columns = hashlib.sha256(schema.json().encode()).hexdigest()[:16]
+            is_described = settings.frame.described
+            columns = "" if is_described else hashlib.sha256(schema.json().encode()).hexdigest()[:16]
             return ChangesReader(of_table(settings, self._table, columns), schema, self._executed or GtidSet())
 
     def reader(self, schema: StructType) -> DataSourceReader:

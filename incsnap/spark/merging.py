@@ -6,23 +6,23 @@ nothing, and Spark repeats the last batch only. So the table is right after ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, max_by, struct
 from pyspark.sql.streaming.readwriter import DataStreamWriter
-from pyspark.sql.types import StructField, StructType, TimestampNTZType
+from pyspark.sql.types import StructField
 
-from incsnap.errors import ConfigError, shorten
+from incsnap.errors import ConfigError
+from incsnap.spark.described_batches import DescribedBatch, described_batch, described_stream
 from incsnap.spark.error_text import hint_in_message
-from incsnap.spark.frames import HIDDEN_KEY, KEY
-from incsnap.tasks.frame_columns import CHANGE_FIELDS
+from incsnap.spark.frames import FORMAT, HIDDEN_KEY, KEY
+from incsnap.spark.lake_columns import StreamColumns
+from incsnap.spark.lake_table import LakeTable
+from incsnap.tables import quote
+from incsnap.tasks.change_marks import CHANGE_FIELDS
 
 _NEWEST = "incsnap_newest"
-#: Most characters of an error of Spark. Java's errors begin with long names of classes.
-_MOST_OF_ERROR = 300
 
 
 def merge_into(
@@ -35,12 +35,15 @@ def merge_into(
     """Return a writer of `changes` into `table`. Give the writer its `checkpointLocation` and start it.
 
     `table`: a name in the session's catalog, or a path as the format writes it, for example "delta.`/lake/orders`". A
-    missing table is created in `format` with the columns of `changes`. Columns that the table lacks are added; a column
-    that `changes` lacks stays as it is. The format must support MERGE. `keys`: columns that tell rows apart; by default
-    those of MySQL's primary key.
+    missing table is created in `format` with the columns of `changes`. The format must support MERGE. `keys`: columns
+    that tell rows apart; by default those of MySQL's primary key.
+
+    If `changes` are as `load()` returned them, the table follows statements that add, drop, rename or widen columns in
+    MySQL. If they were changed since, such a statement ends the query. Columns that the table lacks are added at the
+    next start, and a column that `changes` lacks stays as it is.
 
     Raise ConfigError if `changes` are not flat changes of one table, or have no key. A query fails with ConfigError if
-    the table cannot be read or created.
+    the table cannot be read or created, or if the format cannot follow a statement.
 
     >>> incsnap.register(spark)
     >>> reader = spark.readStream.format("incsnap").option("config", "shop.properties")
@@ -75,75 +78,89 @@ def merge_into(
             f"merge_into into {table} has no key: the MySQL table has no primary key",
             "Give merge_into the argument keys=[...]: columns that are never null and together unique.",
         )
-    return changes.writeStream.foreachBatch(_merger(table, format, of_table, columns))
+    described = described_stream(changes, FORMAT)
+    plain = tuple(StructField(field.name, field.dataType) for field in changes.schema.fields if field.name in columns)
+    at_first = StreamColumns(plain, tuple(of_table))
+    merger = _Merger(table, format, at_first, tuple(given or ()), is_described=described is not None)
+    return (changes if described is None else described).writeStream.foreachBatch(merger.merge)
 
 
-def _merger(table: str, kind: str, keys: list[str], columns: list[str]) -> Callable[[DataFrame, int], None]:
-    """Return the function that merges one batch."""
-    is_fitting = False
+class _Merger:
+    """The function that merges batches, and its state: the lake's table.
 
-    def merge(batch: DataFrame, number: int) -> None:
-        nonlocal is_fitting
-        spark = batch.sparkSession
-        if not is_fitting:
-            # Once per query, because a query's columns never change.
-            with hint_in_message():
-                _make_fitting(spark, table, kind, batch.select(*(col(_quoted(name)) for name in columns)).schema)
-            is_fitting = True
-        batch.persist()
-        try:
-            if not batch.where(col("_op") == "t").isEmpty():
-                # A TRUNCATE is the last change of its batch, so it also deletes what the batch changed before.
-                spark.sql(f"DELETE FROM {table}")
-                return
-            newest = newest_changes(batch, keys)
-            newest.createOrReplaceTempView(_NEWEST)
-            spark.sql(merge_statement(table, keys, columns))
-        finally:
-            batch.unpersist()
+    `columns`: those of the DataFrame when it was made. `keys`: columns that the user calls the key; empty: those of
+    MySQL's key, which a statement may change. `is_described`: whether batches have described rows.
+    """
 
-    return merge
+    def __init__(
+        self, table: str, kind: str, columns: StreamColumns, keys: tuple[str, ...], *, is_described: bool
+    ) -> None:
+        self._table, self._kind, self._columns, self._keys = table, kind, columns, keys
+        self._is_described = is_described
+        self._lake: LakeTable | None = None
 
+    def merge(self, batch: DataFrame, number: int) -> None:
+        """Merge one batch, and follow the statement that it ends with."""
+        with hint_in_message():
+            batch.persist()
+            try:
+                if self._is_described:
+                    described = described_batch(batch)
+                    lake = self._opened(batch.sparkSession, *described.columns[:1])
+                    self._merge_described(lake, described)
+                else:
+                    lake = self._opened(batch.sparkSession)
+                    lake.follow(self._columns)
+                    is_truncated = not batch.where(col("_op") == "t").isEmpty()
+                    self._merge(batch, self._columns, is_truncated=is_truncated)
+            finally:
+                batch.unpersist()
 
-def _make_fitting(spark: SparkSession, table: str, kind: str, schema: StructType) -> None:
-    """Create the table, or add the columns that it lacks. Raise ConfigError if it cannot be created."""
-    # The columns' metadata is for the stream only.
-    plain = StructType([StructField(field.name, field.dataType) for field in schema.fields])
-    try:
-        if not _exists(spark, table):
-            spark.createDataFrame([], plain).writeTo(table).using(kind).create()
+    def _opened(self, spark: SparkSession, columns: StreamColumns | None = None) -> LakeTable:
+        """Return the lake's table. The first call creates a missing one, with `columns` if they are given."""
+        if self._lake is None:
+            lake = LakeTable(spark, self._table, self._kind)
+            lake.create(columns or self._columns)
+            self._lake = lake
+        return self._lake
+
+    def _merge_described(self, lake: LakeTable, batch: DescribedBatch) -> None:
+        if batch.alteration is None or not lake.is_behind(batch.alteration):
+            for columns in batch.columns:
+                lake.follow(columns)
+            # A MERGE reads its source more than once.
+            changes = None if batch.changes is None else batch.changes.persist()
+            try:
+                if changes is not None or batch.is_truncated:
+                    columns = batch.columns[-1] if batch.columns else self._columns
+                    self._merge(changes, columns, is_truncated=batch.is_truncated)
+            finally:
+                if changes is not None:
+                    changes.unpersist()
+        if batch.alteration is not None:
+            lake.alter(batch.alteration, batch.behind)
+
+    def _merge(self, changes: DataFrame | None, columns: StreamColumns, *, is_truncated: bool) -> None:
+        """Merge changes of rows. A TRUNCATE is the last change of its batch, so it also deletes what the batch changed
+        before."""
+        assert self._lake is not None
+        if is_truncated or changes is None:
+            self._lake.delete_all()
             return
-    except (AnalysisException, Py4JJavaError) as error:
-        # An error of Java: classes are missing, or were made for another Spark.
-        why = error.java_exception if isinstance(error, Py4JJavaError) else error
-        raise ConfigError(
-            f"The {kind} table {table} cannot be read or created: {shorten(why, _MOST_OF_ERROR)}",
-            f"Give the session a release of {kind} that is made for Spark {spark.version}, and its settings:"
-            " docs/spark.md lists the releases.",
-        ) from error
-    has = {name.lower() for name in spark.table(table).columns}
-    added = [field for field in plain.fields if field.name.lower() not in has]
-    if not added:
-        return
-    if kind == "delta" and any(isinstance(field.dataType, TimestampNTZType) for field in added):
-        # Delta Lake supports this type in a table that was created with it. Another table needs this property first.
-        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
-    columns = ", ".join(f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in added)
-    spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
-
-
-def _exists(spark: SparkSession, table: str) -> bool:
-    try:
-        return bool(spark.catalog.tableExists(table))
-    except AnalysisException:
-        # Delta Lake raises this for a path without a table. The attempt to create the table reports any other cause.
-        return False
+        keys = self._keys or columns.keys
+        if not keys or not {key.lower() for key in keys} <= {name.lower() for name in columns.names}:
+            raise ConfigError(
+                f"merge_into into {self._table}: the table's rows have no key {', '.join(keys)} any more",
+                "Begin the query again, with the argument keys=[...]: columns that are never null and together unique.",
+            )
+        newest_changes(changes, list(keys)).createOrReplaceTempView(_NEWEST)
+        changes.sparkSession.sql(merge_statement(self._table, list(keys), columns.names))
 
 
 def newest_changes(batch: DataFrame, keys: list[str]) -> DataFrame:
     """Return one row for each key of the batch: the last change by `_position`."""
-    by_key = [col(_quoted(name)) for name in keys]
-    last = max_by(struct(*(_quoted(name) for name in batch.columns)), col("_position"))
+    by_key = [col(quote(name)) for name in keys]
+    last = max_by(struct(*(quote(name) for name in batch.columns)), col("_position"))
     # The alias is a name that no column of the table has. A key with the alias as its name could not be told from it.
     return batch.groupBy(*by_key).agg(last.alias("_position")).select("_position.*")
 
@@ -153,16 +170,12 @@ def merge_statement(table: str, keys: list[str], columns: list[str]) -> str:
 
     Its source is a view of the result of `newest_changes`. `columns`: those of the table.
     """
-    same = " AND ".join(f"t.{_quoted(name)} <=> s.{_quoted(name)}" for name in keys)
-    sets = ", ".join(f"t.{_quoted(name)} = s.{_quoted(name)}" for name in columns)
-    names, values = (", ".join(f"{prefix}{_quoted(name)}" for name in columns) for prefix in ("", "s."))
+    same = " AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys)
+    sets = ", ".join(f"t.{quote(name)} = s.{quote(name)}" for name in columns)
+    names, values = (", ".join(f"{prefix}{quote(name)}" for name in columns) for prefix in ("", "s."))
     return (
         f"MERGE INTO {table} AS t USING {_NEWEST} AS s ON {same}"
         " WHEN MATCHED AND s._op = 'd' THEN DELETE"
         f" WHEN MATCHED THEN UPDATE SET {sets}"
         f" WHEN NOT MATCHED AND s._op <> 'd' THEN INSERT ({names}) VALUES ({values})"
     )
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -30,7 +30,8 @@ from incsnap.planner.key_ranges import HINT, RangePart, range_tail, ranges_of
 from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.spark_release import arrow_schema
 from incsnap.tables import TableId, TableShape
-from incsnap.tasks.frame_columns import CHANGE_FIELDS, SchemaChanged, first_position_of
+from incsnap.tasks.change_marks import CHANGE_FIELDS, first_position_of
+from incsnap.tasks.frame_columns import SchemaChanged
 
 #: Seconds that the server waits for a task that takes no rows because Spark keeps it waiting.
 _PATIENCE_SECONDS = 3600

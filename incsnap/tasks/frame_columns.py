@@ -1,42 +1,19 @@
-"""The columns of a DataFrame of changes: marks of each change (`_op`, `_position` and others), then the row.
-
-`_position` is a text that sorts changes in the order of the binlog. It has the number of the batch, of the event in the
-batch, and of the row in the event. It depends on the batch alone, so a repeated batch gives the same positions.
-"""
+"""The columns of a DataFrame of changes: marks of each change (`change_marks`), then the row."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from incsnap.config.settings import FrameSettings
-from incsnap.envelope.records import MARKED_OPERATIONS
 from incsnap.errors import IncsnapError
 from incsnap.gtid import GtidSet
+from incsnap.tasks.change_marks import CHANGE_FIELDS, Marks
 
-#: The marks of a change, before the columns of its table.
-CHANGE_FIELDS = pa.schema(
-    [
-        ("_op", pa.string()),
-        ("_ts", pa.timestamp("us", "UTC")),
-        ("_gtid", pa.string()),
-        ("_position", pa.string()),
-        ("_snapshot", pa.bool_()),
-    ]
-)
 #: The columns before the marks, if the DataFrame has records of several tables in Kafka's form.
 RECORD = pa.schema([("topic", pa.string()), ("table", pa.string()), ("key", pa.binary()), ("value", pa.binary())])
-
-_OPS = pa.array([*MARKED_OPERATIONS, "t"])
-_READ, _TRUNCATED = MARKED_OPERATIONS.index("r"), len(MARKED_OPERATIONS)
-#: Numbers of events in `_position`. Events of a batch have 1 and up. Rows of windows come before all events, which have
-#: not overtaken them. Records that planning has written down (truncations, schema changes) come after all events.
-_BEFORE, _BEHIND = 0, 9_999_999_999
-_DIGITS = (12, 10, 8)
 
 
 class SchemaChanged(IncsnapError):
@@ -49,11 +26,6 @@ class SchemaChanged(IncsnapError):
     resumable = False
 
 
-def first_position_of(batch: int) -> str:
-    """Return a `_position` that sorts before all changes of the batch. `spark.read` gives it to the rows of a table."""
-    return ".".join(f"{number:0{width}d}" for number, width in zip((batch, _BEFORE, 0), _DIGITS, strict=True))
-
-
 class FrameColumns:
     """The columns of one batch of changes.
 
@@ -63,21 +35,19 @@ class FrameColumns:
     """
 
     def __init__(self, frame: FrameSettings, schema: pa.Schema, older: GtidSet, batch: int, reached: GtidSet) -> None:
-        self._frame, self._schema, self._older, self._batch = frame, schema, older, batch
+        self._frame, self._schema, self._older = frame, schema, older
+        self._marks = Marks(batch, of_one_table=frame.table is not None)
         self._reads_are_older = reached <= older
         #: The fields behind the marks.
         self._body = list(schema)[len(CHANGE_FIELDS) :]
         self._row = pa.struct(schema.field("after").type if frame.envelope else self._body)
-        self._had_events = False
-        #: Records so far that are no events, so they have no number of their own.
-        self._others = 0
 
     def of(self, topic: str, table: str, records: Any) -> Any:
         """Return records as a record batch of the DataFrame's schema.
 
         Raise SchemaChanged if the columns of a change that is not `older` differ from the schema, or if a cast fails.
         """
-        metadata = self._metadata(records)
+        metadata = self._marks.of(records)
         if self._frame.table is None:
             n = len(records)
             # An outbox event names its own topic.
@@ -98,56 +68,6 @@ class FrameColumns:
 
     def _batch_of(self, arrays: list[Any]) -> Any:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-    # -- the marks of each record
-
-    def _metadata(self, records: Any) -> list[Any]:
-        """Return the marks of records, as the columns of CHANGE_FIELDS."""
-        n = len(records)
-        if "marks" not in records.schema.names:
-            return self._metadata_of_others(records)
-        marks = records.column("marks")
-        op, ts_us, gtid, event, row = marks.flatten()
-        read = pc.fill_null(pc.equal(op, _READ), False)
-        if pc.any(read).as_py():
-            event, row = np.full(n, _BEFORE), self._numbers(n)
-        else:
-            self._had_events = True
-            event, row = event.to_numpy() + 1, row.to_numpy()
-        return [_OPS.take(op), ts_us.cast(CHANGE_FIELDS.field("_ts").type), gtid, self._position(event, row), read]
-
-    def _metadata_of_others(self, records: Any) -> list[Any]:
-        """Return the marks of records that are not of a row.
-
-        In a DataFrame of one table such a record is a truncation, and its value has the time and the GTID.
-        """
-        n = len(records)
-        place = self._position(np.full(n, _BEHIND if self._had_events else _BEFORE), self._numbers(n))
-        if self._frame.table is None:
-            empty = [pa.nulls(n, CHANGE_FIELDS.field(name).type) for name in ("_op", "_ts", "_gtid")]
-            return [*empty, place, pa.repeat(pa.scalar(False), n)]
-        values = [json.loads(text) for text in records.column("value").to_pylist()]
-        return [
-            _OPS.take(pa.array([_TRUNCATED] * n)),
-            pa.array([each["ts_us"] for each in values], CHANGE_FIELDS.field("_ts").type),
-            pa.array([each["gtid"] for each in values], pa.string()),
-            self._position(np.full(n, _BEHIND), self._numbers(n)),
-            pa.repeat(pa.scalar(False), n),
-        ]
-
-    def _numbers(self, n: int) -> Any:
-        """Return the next `n` numbers for records that have no number of their own."""
-        self._others += n
-        return np.arange(self._others - n, self._others)
-
-    def _position(self, event: Any, row: Any) -> Any:
-        """Return `_position` of each record, from its numbers of event and row."""
-        batch, *digits = _DIGITS
-        parts = [
-            pc.utf8_lpad(pa.array(number, pa.int64()).cast(pa.string()), width=width, padding="0")
-            for number, width in zip((event, row), digits, strict=True)
-        ]
-        return pc.binary_join_element_wise(f"{self._batch:0{batch}d}", *parts, ".")
 
     # -- the row
 

@@ -23,6 +23,7 @@ from incsnap.snapshot.offset import Offset
 from incsnap.snapshot.window import low_watermark_of
 from incsnap.tasks import blocks
 from incsnap.tasks.bucket import Delivery, gather, sent
+from incsnap.tasks.described_rows import DescribedRows
 from incsnap.tasks.frame_columns import FrameColumns
 from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
 from incsnap.tasks.slice_records import change_blocks
@@ -61,18 +62,19 @@ def frame_parts(parts: list[BatchPart], end: Offset, digest: str) -> list[FrameP
 def frame_rows(
     part: FramePart, settings: Settings, buffers: WindowBuffers, schema: pa.Schema, older: GtidSet
 ) -> Iterator[Any]:
-    """Yield the part's rows as record batches of `schema`.
+    """Yield the part's rows as record batches of `schema`. Described rows have the columns of DESCRIBED_ROWS.
 
     A repeated task yields the same. `older`: see `FrameColumns`.
     """
     assert settings.frame is not None
     columns, only = FrameColumns(settings.frame, schema, older, part.batch, part.reached), settings.frame.table
+    described = DescribedRows(part.batch) if settings.frame.described else None
     topics = () if only is None else topics_of(settings, only)
     for topic, table, records in _delivered(part, settings, buffers):
         # Other tables may be in the slice. The signal table is captured too, and a pattern of the settings is
         # case-sensitive where Spark's names are not. A truncation comes with its topic and without a table.
         if only is None or table == str(only) or (not table and topic in topics):
-            yield columns.of(topic, table, records)
+            yield described.of(records) if described else columns.of(topic, table, records)
 
 
 def _delivered(part: FramePart, settings: Settings, buffers: WindowBuffers) -> Iterator[tuple[str, str, Any]]:

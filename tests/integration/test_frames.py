@@ -20,7 +20,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 import incsnap
 from incsnap.monitoring.status import STOPPED, JobStatus
 from incsnap.monitoring.status import load as load_status
+from incsnap.spark.described_batches import described_batch, described_stream
+from incsnap.spark.lake_columns import StreamColumns
 from incsnap.tables import TableId
+from incsnap.tasks.described_rows import Alteration
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.running_job import write_properties
@@ -170,6 +173,72 @@ def test_a_new_column_stops_the_stream_until_it_is_created_again(
         wait(query, received, lambda received: len(received.rows) == 3)
 
     assert [(row["id"], row.asDict().get("name")) for row in received.rows] == [(1, None), (2, None), (3, "x")]
+
+
+def test_rows_for_merge_into_carry_their_columns_and_a_statement_ends_its_batch(
+    load: Callable[..., DataFrame], execute: Callable[..., None], database: str, tmp_path: Path
+) -> None:
+    execute("CREATE TABLE t (id INT PRIMARY KEY, price INT)")
+    stream, batches = described_stream(load(table=f"{database}.t"), "incsnap"), Described()
+    assert stream is not None
+    assert described_stream(load(table=f"{database}.t").where("id > 0"), "incsnap") is None
+    writer = stream.writeStream.foreachBatch(batches).option("checkpointLocation", str(tmp_path / "spark"))
+    query = writer.start()
+    try:
+        begun(tmp_path)
+        execute(
+            "INSERT INTO t VALUES (1, 10)",
+            "ALTER TABLE t RENAME COLUMN price TO cost, ADD COLUMN name VARCHAR(9) DEFAULT 'n'",
+            "UPDATE t SET cost = 11",
+            "ALTER TABLE t MODIFY cost BIGINT",
+            "DELETE FROM t",
+        )
+        wait_until(lambda: "d" in batches.ops or not query.isActive, every=0.2)
+        assert query.isActive, str(query.exception())
+        execute("ALTER TABLE t ADD COLUMN at DATETIME(3) DEFAULT '2024-02-29 01:02:03.5'")
+        wait_until(lambda: len(batches.altered) == 3 or not query.isActive, every=0.2)
+    finally:
+        query.stop()
+
+    assert batches.changes == [
+        ("c", {"id": 1, "price": 10}),
+        "ALTER TABLE t RENAME COLUMN price TO cost, ADD COLUMN name VARCHAR(9) DEFAULT 'n'",
+        ("u", {"id": 1, "cost": 11, "name": "n"}),
+        "ALTER TABLE t MODIFY cost BIGINT",
+        ("d", {"id": 1, "cost": 11, "name": "n"}),
+        "ALTER TABLE t ADD COLUMN at DATETIME(3) DEFAULT '2024-02-29 01:02:03.5'",
+    ]
+    first, _, (last, behind) = batches.altered
+    assert (first[0].origins, first[0].defaults) == ({"cost": "price", "name": None}, {"name": "n"})
+    assert last.origins == {"at": None}
+    assert behind is not None
+    assert (behind.names, behind.keys) == (["id", "cost", "name", "at"], ("id",))
+    assert {name: value.to_pylist() for name, value in behind.defaults.items()} == {
+        "name": ["n"],
+        "at": [datetime(2024, 2, 29, 1, 2, 3, 500_000)],
+    }
+
+
+class Described:
+    """What the batches of a stream with described rows hold."""
+
+    def __init__(self) -> None:
+        self.changes: list[Any] = []
+        self.altered: list[tuple[Alteration, StreamColumns | None]] = []
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        batch = described_batch(frame)
+        rows = [] if batch.changes is None else batch.changes.orderBy("_position").collect()
+        for row in rows:
+            columns = {name: value for name, value in row.asDict().items() if not name.startswith("_")}
+            self.changes.append((row["_op"], columns))
+        if batch.alteration is not None:
+            self.changes.append(batch.alteration.sql)
+            self.altered.append((batch.alteration, batch.behind))
+
+    @property
+    def ops(self) -> list[str]:
+        return [each[0] for each in self.changes if isinstance(each, tuple)]
 
 
 MOVES = {

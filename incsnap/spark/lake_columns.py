@@ -1,0 +1,121 @@
+"""The steps by which a lake's table follows the columns of a MySQL table: decided here, done by `lake_table`.
+
+The decision is pure. It compares the columns of the stream with those of the lake, by what statements say of the
+origins of columns. A step that was done already is no step any more, so the decision may be made again after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StructField,
+)
+
+from incsnap.tasks.described_rows import Alteration
+
+#: Types of whole numbers, each with its decimal digits. A type holds all values of the types before it.
+_WHOLE: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamColumns:
+    """The columns of a stream, at one moment."""
+
+    fields: tuple[StructField, ...]  #: columns of the table, without marks and without metadata
+    keys: tuple[str, ...] = ()  #: columns that tell rows apart; empty: none
+    #: column -> array of one value, its DEFAULT in MySQL; columns without a constant DEFAULT are left out
+    defaults: Mapping[str, pa.Array] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Return the columns' names."""
+        return [each.name for each in self.fields]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The changes of a lake's table, in the order in which they are made."""
+
+    dropped: list[str]  #: columns to drop
+    renamed: list[tuple[str, str]]  #: (name, new name) of columns
+    widened: list[tuple[StructField, StructField]]  #: columns with a new type: as they are, and as MySQL has them
+    added: list[StructField]  #: columns to add
+    new: list[StructField]  #: columns that the stream has brought for the first time: rows get their DEFAULT
+    columns: tuple[str, ...]  #: all columns that the stream has brought
+
+
+class NotFollowed(Exception):
+    """An error: the lake's table cannot follow. Its text says why."""
+
+
+def steps(
+    stream: StreamColumns, lake: Mapping[str, StructField], brought: tuple[str, ...], pending: Alteration | None
+) -> Steps:
+    """Return the steps that give the lake's table the columns of the stream.
+
+    `lake`: the table's columns by their names in lower case. `brought`: columns that the stream has brought before.
+    `pending`: the statements since, as one; None: no statement, but settings may have changed.
+
+    Raise NotFollowed if it is not clear which column became which, or if a name is taken.
+    """
+    target = {each.name.lower(): each for each in stream.fields}
+    known = {name.lower() for name in brought}
+    origins = {} if pending is None or pending.origins is None else pending.origins
+    before = {name: origins.get(name, name) for name in target}
+    renamed = {former: name for name, former in before.items() if former and former != name}
+    new = [name for name, former in before.items() if former not in known and former not in renamed]
+    # Settings may have left out a column since. Only a statement takes a column away.
+    gone = known - set(before.values()) if pending is not None else set()
+    have, moved = dict(lake), []
+    lost, unknown = [name for name in lake if name in gone], [name for name in new if name not in lake]
+    if pending is not None and pending.origins is None and lost and unknown:
+        raise NotFollowed(f"columns {', '.join(lost)} may be {', '.join(unknown)} under new names")
+    # After an earlier attempt a renamed column may have the name of a lost one.
+    taken = {name for former, name in renamed.items() if former not in lake}
+    dropped = [have.pop(name).name for name in lost if name not in taken]
+    for former, name in renamed.items():
+        if former in have:
+            if name in have:
+                raise NotFollowed(f"column {former} has the name {name} now, which another column has in the lake")
+            moved.append((have[former].name, target[name].name))
+            have[name] = have.pop(former)
+    return Steps(
+        dropped,
+        moved,
+        [
+            (StructField(each.name, have[name].dataType), each)
+            for name, each in target.items()
+            if name in have and not holds(have[name].dataType, each.dataType)
+        ],
+        [each for name, each in target.items() if name not in have],
+        [target[name] for name in new],
+        (*stream.names, *(name for name in brought if name.lower() not in {*target, *gone, *renamed})),
+    )
+
+
+def holds(present: DataType, target: DataType) -> bool:
+    """Return True if a column of the type `present` can hold all values of `target`."""
+    if present == target or (isinstance(present, DoubleType) and isinstance(target, FloatType)):
+        return True
+    if type(present) in _WHOLE and type(target) in _WHOLE:
+        return _WHOLE[type(present)] >= _WHOLE[type(target)]
+    if not isinstance(present, DecimalType):
+        return False
+    if isinstance(target, DecimalType):
+        digits, scale = target.precision - target.scale, target.scale
+    elif type(target) in _WHOLE:
+        digits, scale = _WHOLE[type(target)], 0
+    else:
+        return False
+    return present.scale >= scale and present.precision - present.scale >= digits

@@ -1,0 +1,244 @@
+"""A lake's table that follows the columns of a MySQL table.
+
+A property of the table tells which columns the stream has brought and which statement was the last one. The property is
+written before a statement changes the first column. So a batch that runs again finds out that its rows are in the table
+already, and each step may be done twice.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import lit
+from pyspark.sql.types import (
+    BooleanType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from incsnap.errors import ConfigError, shorten
+from incsnap.spark.lake_columns import NotFollowed, StreamColumns, steps
+from incsnap.tables import quote
+from incsnap.tasks.described_rows import Alteration
+
+log = logging.getLogger(__name__)
+
+_PROPERTY = "incsnap.merge"
+#: Name of the view that holds DEFAULTs of new columns.
+_DEFAULTS = "incsnap_defaults"
+#: Most characters of an error of Spark. Java's errors begin with long names of classes.
+_MOST_OF_ERROR = 300
+_BY_HAND = "Or change the lake's table by hand so that its columns are those of MySQL, and start the query again."
+_ANEW = (
+    "Make the lake's table anew: drop it, and begin with other checkpoints for the query and for checkpoint.location,"
+    f" and snapshot.mode=initial. {_BY_HAND}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The content of the table's property."""
+
+    columns: tuple[str, ...] = ()  #: columns that the stream has brought
+    altered: str = ""  #: id of the last statement behind whose batch's rows the table is; "" for none
+    #: the statements that the table's columns do not follow yet, as one; None if there are none
+    pending: Alteration | None = None
+
+    def dump(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def load(cls, text: str) -> _State:
+        known = json.loads(text)
+        pending = known["pending"] and Alteration(**known["pending"])
+        return cls(tuple(known["columns"]), known["altered"], pending)
+
+
+class LakeTable:
+    """A table of a lake. `name`: as Spark names it. `kind`: the format, such as delta."""
+
+    def __init__(self, spark: SparkSession, name: str, kind: str) -> None:
+        self._spark, self._name, self._kind = spark, name, kind
+        self._known: _State | None = None
+        #: Columns that the table has followed last, which is most batches.
+        self._followed: StreamColumns | None = None
+
+    def create(self, columns: StreamColumns) -> None:
+        """Create the table unless it exists. Raise ConfigError if it cannot be read or created."""
+        try:
+            if not self._exists():
+                empty = self._spark.createDataFrame([], StructType(list(columns.fields)))
+                empty.writeTo(self._name).using(self._kind).create()
+                self._write(_State(tuple(columns.names)))
+            elif not self._state.columns:
+                # A table of an earlier release, or one that the user has made.
+                have = {name.lower() for name in self._spark.table(self._name).columns}
+                self._write(_State(tuple(name for name in columns.names if name.lower() in have)))
+        except (AnalysisException, Py4JJavaError) as error:
+            raise ConfigError(
+                f"The {self._kind} table {self._name} cannot be read or created: {_reason(error)}",
+                f"Give the session a release of {self._kind} that is made for Spark {self._spark.version}, and its"
+                " settings: docs/spark.md lists the releases.",
+            ) from error
+
+    def is_behind(self, alteration: Alteration) -> bool:
+        """Return True if the rows of the batch that ends with this statement are in the table already."""
+        return self._state.altered == alteration.id
+
+    def alter(self, alteration: Alteration, columns: StreamColumns | None) -> None:
+        """Follow a statement. `columns` are those behind it; None: the next rows will tell.
+
+        Raise ConfigError if the lake's format cannot follow. The statement is followed when the batch runs again.
+        """
+        state = self._state
+        if state.altered != alteration.id:
+            pending = alteration
+            if state.pending is not None:
+                pending = alteration.behind(state.pending)
+            self._write(replace(state, altered=alteration.id, pending=pending))
+        self._followed = None
+        if columns is not None and self._state.pending is not None:
+            self.follow(columns)
+
+    def follow(self, columns: StreamColumns) -> None:
+        """Give the table these columns. Columns that the stream has never brought stay as they are.
+
+        Raise ConfigError if the lake's format cannot follow.
+        """
+        if columns == self._followed:
+            return
+        state = self._state
+        have = {each.name.lower(): each for each in self._spark.table(self._name).schema.fields}
+        try:
+            needed = steps(columns, have, state.columns, state.pending)
+        except NotFollowed as error:
+            raise self._not_followed(str(error)) from None
+        for name in needed.dropped:
+            self._drop(name)
+        for former, name in needed.renamed:
+            self._rename(former, name)
+        for present, target in needed.widened:
+            self._widen(present, target)
+        if needed.added:
+            self._add(needed.added)
+        self._fill(needed.new, columns.defaults, {} if state.pending is None else state.pending.defaults)
+        self._write(replace(state, columns=needed.columns, pending=None))
+        self._followed = columns
+
+    def delete_all(self) -> None:
+        """Delete all rows."""
+        self._spark.sql(f"DELETE FROM {self._name}")
+
+    # -- the table's property
+
+    @property
+    def _state(self) -> _State:
+        if self._known is None:
+            rows = self._spark.sql(f"SHOW TBLPROPERTIES {self._name}").collect()
+            text = next((row["value"] for row in rows if row["key"] == _PROPERTY), None)
+            self._known = _State() if text is None else _State.load(text)
+        return self._known
+
+    def _write(self, state: _State) -> None:
+        if state != self._known:
+            text = state.dump().replace("\\", "\\\\").replace("'", "\\'")
+            self._spark.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ('{_PROPERTY}' = '{text}')")
+            self._known = state
+
+    # -- the table's columns
+
+    def _exists(self) -> bool:
+        try:
+            return bool(self._spark.catalog.tableExists(self._name))
+        except AnalysisException:
+            # Delta Lake raises this for a path without a table. The attempt to create the table reports any other
+            # cause.
+            return False
+
+    def _drop(self, name: str) -> None:
+        self._map_columns()
+        self._alter(f"DROP COLUMN {quote(name)}", f"drop column {name}")
+
+    def _rename(self, former: str, name: str) -> None:
+        self._map_columns()
+        self._alter(f"RENAME COLUMN {quote(former)} TO {quote(name)}", f"rename column {former} to {name}")
+
+    def _add(self, fields: list[StructField]) -> None:
+        if any(isinstance(each.dataType, TimestampNTZType) for each in fields):
+            self._allow_timestamps()
+        columns = ", ".join(f"{quote(each.name)} {each.dataType.simpleString()}" for each in fields)
+        self._alter(f"ADD COLUMNS ({columns})", f"add {', '.join(each.name for each in fields)}")
+
+    def _widen(self, present: StructField, target: StructField) -> None:
+        if isinstance(target.dataType, TimestampNTZType):
+            self._allow_timestamps()
+        if self._kind == "delta":
+            self._set("delta.enableTypeWidening", "true")
+        types = f"{target.dataType.simpleString()} now, and {present.dataType.simpleString()} in the lake"
+        self._alter(
+            f"ALTER COLUMN {quote(present.name)} TYPE {target.dataType.simpleString()}",
+            f"change column {present.name}, which is {types}",
+        )
+
+    def _fill(self, new: list[StructField], values: Mapping[str, pa.Array], texts: Mapping[str, str]) -> None:
+        """Give each row the DEFAULTs of new columns, as MySQL does.
+
+        `values`: DEFAULTs by the names of columns. `texts`: those of statements, by names in lower case; they count
+        where `values` has none.
+        """
+        known = [each.name for each in new if each.name in values]
+        others = [each for each in new if each.name not in values and each.name.lower() in texts]
+        # The DEFAULT of a TIMESTAMP is a time of the session's zone, and a boolean's one has several forms.
+        others = [each for each in others if not isinstance(each.dataType, TimestampType | BooleanType)]
+        if not known and not others:
+            return
+        row = self._spark.range(1)
+        if known:
+            row = self._spark.createDataFrame(pa.table([values[name] for name in known], known))
+        row = row.withColumns({each.name: lit(texts[each.name.lower()]).try_cast(each.dataType) for each in others})
+        row.createOrReplaceTempView(_DEFAULTS)
+        sets = ", ".join(f"t.{quote(name)} = s.{quote(name)}" for name in [*known, *(each.name for each in others)])
+        self._spark.sql(
+            f"MERGE INTO {self._name} AS t USING {_DEFAULTS} AS s ON true WHEN MATCHED THEN UPDATE SET {sets}"
+        )
+
+    def _map_columns(self) -> None:
+        """Make Delta Lake tell columns apart by ids, which it needs to rename and to drop a column."""
+        if self._kind == "delta":
+            self._set("delta.columnMapping.mode", "name")
+
+    def _allow_timestamps(self) -> None:
+        """Make Delta Lake accept timestamps without a zone, which it otherwise takes only when a table is created."""
+        if self._kind == "delta":
+            self._set("delta.feature.timestampNtz", "supported")
+
+    def _set(self, name: str, value: str) -> None:
+        self._spark.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ('{name}' = '{value}')")
+
+    def _alter(self, clause: str, what: str) -> None:
+        """Run ALTER TABLE. Raise ConfigError if the format cannot do it."""
+        try:
+            self._spark.sql(f"ALTER TABLE {self._name} {clause}")
+        except (AnalysisException, Py4JJavaError) as error:
+            raise self._not_followed(f"{self._kind} cannot {what}: {_reason(error)}") from error
+        log.info("%s: %s", self._name, clause)
+
+    def _not_followed(self, why: str) -> ConfigError:
+        pending = self._state.pending
+        by = "" if pending is None else f" behind {pending.sql}"
+        return ConfigError(f"merge_into cannot follow MySQL's columns into {self._name}{by}: {why}", _ANEW)
+
+
+def _reason(error: AnalysisException | Py4JJavaError) -> str:
+    """Return what went wrong. An error of Java: classes are missing, or were made for another Spark."""
+    why = error.java_exception if isinstance(error, Py4JJavaError) else error
+    return shorten(why, _MOST_OF_ERROR)

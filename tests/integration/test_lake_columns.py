@@ -1,0 +1,136 @@
+"""Tables of Delta Lake and Iceberg that follow the columns of a MySQL table, in one query without a restart."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymysql.connections import Connection
+
+from incsnap.errors import ServerUnreachable
+from lab.addresses import MySqlAddress
+from lab.fetched_lake import DELTA, LAKES, Lake
+from lab.running_job import write_properties
+from tests.support.frames import options
+
+pytestmark = [pytest.mark.servers, pytest.mark.long, pytest.mark.timeout(900)]
+
+#: Statements that change the lake's table, where a step renames, widens, drops and adds columns.
+_CUTS = 8
+STEPS = [
+    ["INSERT INTO t VALUES (3, 'c', 0.5, 'z', 7)", "DELETE FROM t WHERE id = 2"],
+    # Old rows have the DEFAULTs, though no event brings them.
+    [
+        "ALTER TABLE t ADD COLUMN note VARCHAR(20) DEFAULT 'it''s \\\\ new', ADD COLUMN count INT NOT NULL DEFAULT 5,"
+        " ADD COLUMN at DATETIME(3) DEFAULT '2024-02-29 01:02:03.456', ADD COLUMN tag BINARY(3) DEFAULT 'abc',"
+        " ADD COLUMN amount DECIMAL(6,2) DEFAULT 1.25, ADD COLUMN nothing INT",
+    ],
+    ["UPDATE t SET note = NULL, count = 6 WHERE id = 1", "INSERT INTO t (id, part) VALUES (4, 'd')"],
+    ["ALTER TABLE t RENAME COLUMN price TO cost", "UPDATE t SET cost = 9 WHERE id = 3"],
+    ["ALTER TABLE t CHANGE part piece CHAR(2)", "INSERT INTO t (id, piece, cost) VALUES (5, 'ee', 5)"],
+    ["ALTER TABLE t MODIFY id INT, MODIFY n BIGINT", "INSERT INTO t (id, piece, n) VALUES (70000, 'f', 9000000000)"],
+    ["ALTER TABLE t DROP COLUMN raw", "INSERT INTO t (id, piece) VALUES (6, 'g')"],
+    # The batch of the first statement cannot ask MySQL any more what the table was behind it.
+    [
+        "ALTER TABLE t ADD COLUMN x INT DEFAULT 1",
+        "INSERT INTO t (id, piece) VALUES (7, 'h')",
+        "ALTER TABLE t RENAME COLUMN x TO y, ADD COLUMN z INT DEFAULT 2",
+        "INSERT INTO t (id, piece) VALUES (8, 'i')",
+        "ALTER TABLE t DROP COLUMN nothing",
+        "UPDATE t SET y = 3 WHERE id = 8",
+    ],
+    ["TRUNCATE t", "INSERT INTO t (id, piece) VALUES (9, 'j')"],
+    ["ALTER TABLE t DROP COLUMN z, ADD COLUMN z VARCHAR(9) DEFAULT 'again'"],
+]
+
+
+@pytest.fixture(params=LAKES)
+def lake(request: pytest.FixtureRequest) -> Lake:
+    kind = LAKES[request.param]
+    try:
+        kind.environment()
+    except ServerUnreachable as error:
+        pytest.skip(f"{kind.title} and the Spark that it is made for cannot be fetched: {error}")
+    return kind
+
+
+@pytest.fixture
+def settings(connection: Connection[Any], mysql_address: MySqlAddress, database: str, tmp_path: Path) -> Path:
+    """A file of settings. The table `t` exists."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+        cursor.execute(
+            "CREATE TABLE t (id SMALLINT, part CHAR(2), price DECIMAL(20,4), raw VARBINARY(9), n INT, PRIMARY KEY (id))"
+        )
+        cursor.execute("INSERT INTO t VALUES (1, 'a', 1.5, 'x', 1), (2, 'b', NULL, NULL, NULL)")
+    given = options(mysql_address, database, tmp_path, snapshot__mode="initial", skipped__operations="none")
+    return write_properties(tmp_path / "shop.properties", {**given, "bootstrap.servers": "localhost:1"})
+
+
+def test_columns_come_go_are_renamed_and_widen_without_a_restart(lake: Lake, settings: Path, database: str) -> None:
+    lines = followed(lake, settings, database, STEPS)
+
+    assert [line.get("error") or line["difference"] for line in lines] == [""] * len(STEPS)
+    columns = lines[-1]["columns"]
+    assert {"id int", "n bigint", "cost decimal(20,4)", "piece string", "y int", "z string"} <= set(columns)
+
+
+def test_a_query_that_lags_follows_the_same_statements(lake: Lake, settings: Path, database: str) -> None:
+    # TRUNCATE would hide what the statements before it have done.
+    later = [each for step in STEPS[1:] for each in step if "TRUNCATE" not in each]
+    lines = followed(lake, settings, database, [STEPS[0], later], "--lag")
+
+    assert [line.get("error") or line["difference"] for line in lines] == ["", ""]
+
+
+def test_a_query_that_is_cut_off_between_two_steps_goes_on(lake: Lake, settings: Path, database: str) -> None:
+    steps = [["ALTER TABLE t ADD COLUMN old_0 INT, ADD COLUMN was_0 INT DEFAULT 3, ADD COLUMN wide_0 SMALLINT"]]
+    for at in range(1, _CUTS + 1):
+        altered = (
+            f"ALTER TABLE t DROP COLUMN old_{at - 1}, RENAME COLUMN was_{at - 1} TO was_{at}, MODIFY wide_{at - 1} INT,"
+            f" ADD COLUMN old_{at} INT DEFAULT {at}, ADD COLUMN wide_{at} SMALLINT"
+        )
+        steps.append([f"UPDATE t SET was_{at - 1} = {at} WHERE id = 1", f"DELETE FROM t WHERE id = {at + 1}", altered])
+        steps[-1].append(f"INSERT INTO t (id, part, old_{at}) VALUES ({at + 2}, 'x', 0)")
+
+    lines = followed(lake, settings, database, steps, "--cut")
+
+    assert [line["difference"] for line in lines if "difference" in line] == [""] * len(steps)
+    assert [line["cut"] for line in lines if "cut" in line] == list(range(1, _CUTS + 1))
+
+
+def test_a_change_that_a_format_cannot_carry_is_refused_by_name(lake: Lake, settings: Path, database: str) -> None:
+    lines = followed(lake, settings, database, [["UPDATE t SET n = 2"], ["ALTER TABLE t MODIFY n VARCHAR(20)"]])
+
+    assert lines[0]["difference"] == ""
+    error = lines[-1]["error"]
+    assert "merge_into cannot follow MySQL's columns into" in error
+    assert "ALTER TABLE t MODIFY n VARCHAR(20)" in error
+    assert f"{lake.format} cannot change column n, which is string now, and int in the lake" in error
+
+
+def test_a_table_that_takes_the_place_of_another_is_refused_if_columns_may_be_renamed(
+    lake: Lake, settings: Path, database: str
+) -> None:
+    if lake is not DELTA:
+        pytest.skip("the rule does not depend on the format")
+    swap = ["CREATE TABLE u LIKE t", "ALTER TABLE u DROP COLUMN n, ADD COLUMN m INT", "RENAME TABLE t TO old, u TO t"]
+    lines = followed(lake, settings, database, [["UPDATE t SET n = 2"], swap])
+
+    assert "columns n may be m under new names" in lines[-1]["error"]
+
+
+def followed(lake: Lake, settings: Path, database: str, steps: list[list[str]], *more: str) -> list[dict[str, Any]]:
+    """Return what `lake_columns` tells of each step."""
+    command = [sys.executable, "-m", "tests.support.lake_columns", str(settings), f"{database}.t"]
+    command += ["--format", lake.format, "--warehouse", str(settings.parent / "warehouse"), *more]
+    for step in steps:
+        command += ["--step", json.dumps([f"USE `{database}`", *step])]
+    done = subprocess.run(command, env=lake.environment(), capture_output=True, text=True, timeout=800, check=False)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert sum("difference" in line for line in lines) == len(steps) or "error" in lines[-1], done.stderr[-6_000:]
+    return lines

@@ -1,0 +1,125 @@
+"""The steps by which a lake's table follows the columns of a MySQL table."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    TimestampNTZType,
+)
+
+from incsnap.spark.lake_columns import NotFollowed, Steps, StreamColumns, holds, steps
+from incsnap.tasks.described_rows import Alteration
+
+
+def columns(**types: DataType) -> StreamColumns:
+    return StreamColumns(tuple(StructField(name, type_) for name, type_ in types.items()))
+
+
+def lake(*names: str) -> dict[str, StructField]:
+    return {name.lower(): StructField(name, IntegerType()) for name in names}
+
+
+def of(names: str, present: str, brought: str, origins: dict[str, str | None] | None) -> Steps:
+    """Return the steps for columns of one type. Names have blanks between them."""
+    stream = columns(**dict.fromkeys(names.split(), IntegerType()))
+    return steps(stream, lake(*present.split()), tuple(brought.split()), Alteration("id", "ALTER", origins))
+
+
+def test_columns_come_and_go_and_are_renamed() -> None:
+    needed = of("id cost x", "id price raw mine", "id price raw", {"cost": "price", "x": None})
+
+    assert needed.dropped == ["raw"]
+    assert needed.renamed == [("price", "cost")]
+    assert [each.name for each in needed.added] == ["x"]
+    assert [each.name for each in needed.new] == ["x"]
+    assert needed.columns == ("id", "cost", "x")
+
+
+@pytest.mark.parametrize(
+    ("present", "dropped", "renamed", "added"),
+    [
+        ("id a b", ["b"], [("a", "b")], ["x"]),
+        ("id a", [], [("a", "b")], ["x"]),
+        ("id b", [], [], ["x"]),
+        ("id b x", [], [], []),
+    ],
+)
+def test_steps_that_were_done_before_a_crash_are_left_out(
+    present: str, dropped: list[str], renamed: list[tuple[str, str]], added: list[str]
+) -> None:
+    needed = of("id b x", present, "id a b", {"b": "a", "x": None})
+
+    assert (needed.dropped, needed.renamed, [each.name for each in needed.added]) == (dropped, renamed, added)
+    # The DEFAULT is written again: the crash may have been before it.
+    assert [each.name for each in needed.new] == ["x"]
+
+
+def test_a_column_that_is_dropped_and_added_again_begins_anew() -> None:
+    needed = of("id x", "id x", "id x", {"x": None})
+
+    assert (needed.dropped, [each.name for each in needed.added], [each.name for each in needed.new]) == (
+        ["x"],
+        ["x"],
+        ["x"],
+    )
+
+
+def test_without_a_statement_no_column_is_dropped() -> None:
+    needed = steps(columns(id=IntegerType(), y=IntegerType()), lake("id", "x"), ("id", "x"), None)
+
+    assert needed.dropped == []
+    assert [each.name for each in needed.added] == ["y"]
+    assert needed.columns == ("id", "y", "x")
+
+
+def test_letter_case_makes_no_difference() -> None:
+    needed = of("ID Price", "id price", "id price", {})
+
+    assert (needed.dropped, needed.renamed, needed.added, needed.new) == ([], [], [], [])
+
+
+def test_columns_that_may_be_renamed_are_refused() -> None:
+    with pytest.raises(NotFollowed, match="columns a may be b under new names"):
+        of("id b", "id a", "id a", None)
+
+    assert of("id", "id a", "id a", None).dropped == ["a"]
+    assert [each.name for each in of("id a b", "id a", "id a", None).added] == ["b"]
+    # The user has changed the lake's table by hand.
+    assert of("id b", "id b", "id a", None).dropped == []
+
+
+def test_a_swap_of_two_names_is_refused() -> None:
+    with pytest.raises(NotFollowed, match="another column has in the lake"):
+        of("id a b", "id a b", "id a b", {"a": "b", "b": "a"})
+
+
+@pytest.mark.parametrize(
+    ("present", "target", "expected"),
+    [
+        (IntegerType(), ShortType(), True),
+        (IntegerType(), LongType(), False),
+        (ByteType(), ByteType(), True),
+        (DoubleType(), FloatType(), True),
+        (FloatType(), DoubleType(), False),
+        (DecimalType(9, 2), DecimalType(8, 2), True),
+        (DecimalType(9, 2), DecimalType(9, 3), False),
+        (DecimalType(12, 2), IntegerType(), True),
+        (DecimalType(11, 2), IntegerType(), False),
+        (DecimalType(38, 2), DoubleType(), False),
+        (StringType(), IntegerType(), False),
+        (DateType(), TimestampNTZType(), False),
+    ],
+)
+def test_a_type_holds_another(present: DataType, target: DataType, expected: bool) -> None:
+    assert holds(present, target) == expected
