@@ -81,8 +81,9 @@ def cut_behind(count: int) -> None:
 
     def sql(self: SparkSession, statement: str, *more: Any, **others: Any) -> DataFrame:
         done = plain(self, statement, *more, **others)
-        left[0] -= statement.startswith(("ALTER", "MERGE", "DELETE"))
-        if not left[0]:
+        changes = statement.startswith(("ALTER", "MERGE", "DELETE"))
+        left[0] -= changes
+        if changes and not left[0]:
             SparkSession.sql = plain  # type: ignore[method-assign]
             raise RuntimeError(_CUT)
         return done
