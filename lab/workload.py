@@ -24,6 +24,8 @@ from lab.prepared_writes import PreparedWrites
 from lab.table_designs import TableDesign
 
 _DEADLOCK, _LOCK_WAIT = 1213, 1205
+#: A tool for online schema changes may take a table away for a moment.
+_NO_TABLE = 1146
 
 
 @dataclass(slots=True)
@@ -130,8 +132,8 @@ class Writer:
                 if xid:
                     self._leave(cursor, xid, pending, kinds, rolls_back=rolled_back)
                     return changes
-        except pymysql.OperationalError as error:
-            if error.args[0] not in (_DEADLOCK, _LOCK_WAIT):
+        except (pymysql.OperationalError, pymysql.ProgrammingError) as error:
+            if error.args[0] not in (_DEADLOCK, _LOCK_WAIT, _NO_TABLE):
                 raise
             rolled_back = True
         if rolled_back:

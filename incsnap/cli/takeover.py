@@ -36,8 +36,8 @@ def takeover(
 
     FILE is the connector's file, with bootstrap.servers and checkpoint.location. The command reads the connector's
     offset where Kafka Connect keeps it, and the records behind it in the topics. It writes the place into the
-    checkpoint, and nothing to MySQL or Kafka. Then start the job with `incsnap run FILE`, or let the command start it
-    (--run).
+    checkpoint, and nothing to MySQL or Kafka. If the connector wrote in transactions, the command ends the one that
+    the connector may have left open. Then start the job with `incsnap run FILE`, or let the command start it (--run).
 
     Exit code 2 (ConfigError): the connector runs, or the job cannot continue there.
     """
@@ -70,6 +70,8 @@ def takeover(
             click.echo(f"Ready. Stop the connector now ({running}).", err=True)
             _await_end(settings, rest, of_worker, kept.connector, stopping, seen_by_connect=by_connect)
         if not stopping.is_set():
+            if not dry_run:
+                _end_transaction(settings, of_worker, kept.connector)
             _take_over(settings, file, worker, offsets, dry_run=dry_run)
 
     if runs:
@@ -104,6 +106,24 @@ def _take_over(settings: Settings, file: str, worker: str | None, offsets: str |
         click.echo("Nothing was written (--dry-run).")
         return
     write(settings, joined)
+
+
+def _end_transaction(settings: Settings, worker: Mapping[str, str], connector: str) -> None:
+    """End the transaction that the connector may have left open, so that its offset and its records are final."""
+    from incsnap.cli import output
+    from incsnap.kafka.client_settings import ClientSettings
+    from incsnap.takeover.open_transaction import end_transaction, task_transaction
+
+    transactional_id = task_transaction(worker, connector)
+    if not transactional_id:
+        return
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    if why := end_transaction(client, transactional_id):
+        output.warning(
+            f"The transaction {transactional_id} of the connector cannot be ended: {why}. If the connector was killed,"
+            " consumers that read committed records see the job's records once the broker has ended it (by default"
+            " after a minute). Give the job's user the right Write on this transactional id."
+        )
 
 
 def _await_end(

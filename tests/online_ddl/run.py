@@ -123,7 +123,8 @@ def _faults(captured: CapturedDatabase, table: TableId) -> list[str]:
 def _differences(captured: CapturedDatabase, table: TableId) -> list[str]:
     """Return what `incsnap verify` says if it finds a difference."""
     command = [sys.executable, "-m", "incsnap", "verify", str(captured.folder / "incsnap.properties")]
-    done = subprocess.run([*command, "--table", str(table)], capture_output=True, text=True, check=False)
+    command += ["--table", str(table)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False)
     tell(done.stdout.strip())
     return [] if done.returncode == 0 else [f"verify: code {done.returncode}: {done.stdout}{done.stderr[-2_000:]}"]
 
