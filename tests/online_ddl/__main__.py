@@ -27,9 +27,9 @@ from tests.online_ddl.tools import TOOLS
 #: Alterations of the table `orders`, by turns.
 ALTERS = (
     "ADD COLUMN memo VARCHAR(20) NOT NULL DEFAULT 'none'",
-    "DROP COLUMN ratio",
+    "DROP COLUMN legacy",
     "MODIFY qty BIGINT NULL",
-    "CHANGE note remark VARCHAR(300) NOT NULL",
+    "CHANGE legacy former BIGINT NULL",
 )
 
 
@@ -52,6 +52,9 @@ def main() -> int:
             name = f"online{number}"
             with captured_database(started.mysql, started.kafka, name, name, place) as captured:
                 table = captured.create(ORDERS, asked.rows)
+                # The writer does not know this column.
+                with captured.connect() as connection, connection.cursor() as cursor:
+                    cursor.execute(f"ALTER TABLE {table.sql} ADD COLUMN legacy INT NULL DEFAULT 1")
                 tell(f"{asked.rows} rows are in place")
                 results.append(play(captured, table, TOOLS[asked.tool], alter, asked.rate, kills=asked.kill))
     for result in results:

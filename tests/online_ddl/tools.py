@@ -56,7 +56,14 @@ def _two_step(mysql: MySqlAddress, table: TableId, alter: str) -> list[str]:
 
 def _pt_osc(mysql: MySqlAddress, table: TableId, alter: str) -> list[str]:
     place = f"h={mysql.host},P={mysql.port},u={mysql.user},p={mysql.password},D={table.database},t={table.table}"
-    return ["pt-online-schema-change", f"--alter={alter}", "--no-version-check", "--execute", place]
+    return [
+        "pt-online-schema-change",
+        f"--alter={alter}",
+        "--no-version-check",
+        "--recursion-method=none",
+        "--execute",
+        place,
+    ]
 
 
 def _spirit(mysql: MySqlAddress, table: TableId, alter: str) -> list[str]:
