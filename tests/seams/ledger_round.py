@@ -120,6 +120,7 @@ class Round:
         for direction, seams in (("in", [each for each in audit.cut if not each % 2]),
                                  ("out", [each for each in audit.cut if each % 2])):  # fmt: skip
             outcome.hits[f"{direction}: both have sent rows of one transaction"] += len(seams)
+        outcome.hits["Debezium has read rows as they were before a prepared XA transaction"] += bool(audit.stale)
         outcome.wrong += audit.faults()
         with closing(self._play.connect()) as connection, connection.cursor() as cursor:
             for table in self._writing.tables:

@@ -51,6 +51,14 @@ def test_what_follows_a_repetition_that_was_cut_short_may_come_again() -> None:
     assert (audit.faults(), audit.again) == ([], 2)
 
 
+def test_a_row_that_debezium_reads_again_behind_its_deletion_is_counted_and_no_fault() -> None:
+    stale = Record("orders", (1,), "r", None, {"id": 1, "version": 2}, change(4, "r", None, 2).source)
+    audit = audited([*FIRST, stale, BEHIND], 5)
+
+    assert (audit.faults(), audit.stale) == ([], 1)
+    assert audit.rows == {"orders": {(1,): {"id": 1, "version": 3}}}
+
+
 @pytest.mark.parametrize(
     ("records", "seam", "fault"),
     [
