@@ -68,6 +68,9 @@ class Seam:
     statements: RecordPlace | None = None  #: end of the topic of schema changes; None: `least`
     begun: str = ""  #: GTIDs whose BEGIN the transaction topic has
     ended: str = ""  #: GTIDs whose END the transaction topic has
+    #: The binlog's end when the job asked the server for prepared XA transactions. Each other transaction that was
+    #: prepared before the seam has ended before this place. None: the job has not asked yet.
+    asked: RecordPlace | None = None
 
     @property
     def last(self) -> RecordPlace:

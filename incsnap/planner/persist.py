@@ -130,7 +130,8 @@ class PlannedBatches:
     def _seam_after(self, end: Offset) -> str:
         """Return the file of the seam for the batches behind `end`; "" once the stream is past the seam.
 
-        The rows of an XA transaction that is prepared before the seam come at its XA COMMIT, with their old places.
+        The rows of an XA transaction that is prepared before the seam come at its XA COMMIT, with their old places. So
+        the seam counts until each such transaction has ended.
         Raise OffsetError if the stream comes from another server, whose places cannot be compared.
         """
         seam = self.seam(end)
@@ -143,7 +144,7 @@ class PlannedBatches:
                 f" of {seam.server_uuid}, and the stream has not passed it",
                 "Set database.hostname to the server of the take-over until the stream has passed that place.",
             )
-        is_past = RecordPlace(file_number(end.stream.file), end.stream.pos) > seam.last
+        is_past = RecordPlace(file_number(end.stream.file), end.stream.pos) > max(seam.last, seam.asked or seam.last)
         if is_past and not end.stream.open_gtid and not end.prepared and not end.sought:
             _log.info("The stream has passed what a connector had sent, at %s:%d", end.stream.file, end.stream.pos)
             return ""
@@ -164,18 +165,20 @@ class PlannedBatches:
         self._offsets.forget(end)
 
 
-def behind_taken(first: Offset, taken: TakenOver, files: Files) -> Offset:
+def behind_taken(first: Offset, taken: TakenOver, files: Files, logged: tuple[str, int]) -> Offset:
     """Return the first offset of a job that takes over from another engine.
 
     `first` is the offset without the other engine's seam, snapshots and signals. `files` is incsnap's part of the
-    checkpoint.
+    checkpoint. `logged`: the binlog's end, asked for behind the prepared XA transactions of `first`.
     """
+    file, pos = logged
+    seam = replace(taken.seam, asked=RecordPlace(file_number(file), pos))
     positions = dict(first.signal_positions)
     if taken.signals_at is not None:
         positions["kafka"] = taken.signals_at
     return replace(
         first,
-        seam=_seams(files).keep(taken.seam),
+        seam=_seams(files).keep(seam),
         snapshot=replace(first.snapshot, queue=taken.requests),
         signal_positions=positions,
     )

@@ -42,6 +42,7 @@ from incsnap.gtid import GtidSet
 from incsnap.monitoring.log_format import about
 from incsnap.monitoring.planner_report import Planned, Reporter
 from incsnap.monitoring.snapshot_view import limits_of, waits_for
+from incsnap.mysql import watermarks
 from incsnap.mysql.catalog import tables
 from incsnap.mysql.column_defaults import KnownDefaults
 from incsnap.mysql.preflight import NO_RECOVERY
@@ -332,6 +333,7 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
     with closing(connect(settings.mysql)) as connection:
         place = _start_place(settings, connection) if taken is None else _place_of(taken, settings, connection)
         executed, sought = first_place(connection, place)
+        logged = None if taken is None else watermarks.high_watermark(connection)
         layout = layouts_of(settings).first(buckets, tables(connection, settings.tables))
         # No file and position: the binlog's end may lie behind transactions that are not executed yet and that the
         # server will still send. A position must never claim what was not delivered. The tail knows its position after
@@ -347,7 +349,9 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
     log.info("The new job %s begins after the transactions %s", job, shorten(executed) or "none")
     first = Offset(job, 0, stream, layout, signal_positions=positions, sought=sought, definitions=definitions)
     first = replace(first, online=online)
-    return first if taken is None or files is None else behind_taken(first, taken, files)
+    if taken is None or files is None or logged is None:
+        return first
+    return behind_taken(first, taken, files, logged)
 
 
 def _place_of(taken: TakenOver, settings: Settings, connection: Connection[Any]) -> GtidSet:

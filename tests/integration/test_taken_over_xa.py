@@ -1,0 +1,68 @@
+"""XA transactions around the place of another engine, which has sent their rows at XA PREPARE."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymysql.connections import Connection
+
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.taken_over import TakenOver, write_taken_over
+from incsnap.envelope.seam import RecordPlace, Seam
+from incsnap.events import file_number
+from incsnap.mysql.watermarks import executed, high_watermark
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from tests.support.planned_job import PlannedJob, settings_of
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.mark.parametrize("ends_before_the_start", [True, False])
+def test_rows_that_were_sent_at_xa_prepare_do_not_come_again_behind_the_seam(
+    mysql_address: MySqlAddress,
+    kafka_address: str,
+    connection: Connection[Any],
+    database: str,
+    topic_prefix: str,
+    tmp_path: Path,
+    ends_before_the_start: bool,
+) -> None:
+    def run(*statements: str) -> None:
+        # A session of its own: it may leave no transaction open.
+        with closing(connect(mysql_address, database=database)) as session, session.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    name = f"'{database}'"
+    run("CREATE TABLE t (id INT PRIMARY KEY)")
+    run(f"XA START {name}", "INSERT INTO t VALUES (1)", f"XA END {name}", f"XA PREPARE {name}")
+    file, pos = high_watermark(connection)
+    delivered, seam = executed(connection), Seam(server_uuid(connection), RecordPlace(file_number(file), pos))
+    write_taken_over(Files(str(tmp_path)), TakenOver(topic_prefix, str(delivered), seam))
+    # The stream passes the seam with the first of these rows, and meets XA COMMIT behind the second.
+    run("INSERT INTO t VALUES (2)", "INSERT INTO t VALUES (3)")
+    settings = settings_of(mysql_address, kafka_address, topic_prefix, database, max__batch__size="1")
+
+    def commit() -> None:
+        run(f"XA COMMIT {name}", "INSERT INTO t VALUES (4)")
+
+    if ends_before_the_start:
+        commit()
+    with closing(PlannedJob(settings, str(tmp_path))) as job:
+        topic = f"{topic_prefix}.{database}.t"
+        job.until(topic, 2)
+        if not ends_before_the_start:
+            commit()
+        job.until(topic, 3)
+
+        assert [record.value["after"]["id"] for record in job.of(topic)] == [2, 3, 4]
+
+
+def server_uuid(connection: Connection[Any]) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@server_uuid")
+        return str(cursor.fetchall()[0][0])
