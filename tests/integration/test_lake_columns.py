@@ -16,6 +16,7 @@ from lab.addresses import MySqlAddress
 from lab.fetched_lake import DELTA, LAKES, Lake
 from lab.running_job import write_properties
 from tests.support.frames import options
+from tests.support.online_runs import gh_ost
 
 pytestmark = [pytest.mark.servers, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -101,6 +102,18 @@ def test_a_query_that_is_cut_off_between_two_steps_goes_on(lake: Lake, settings:
 
     assert [line["difference"] for line in lines if "difference" in line] == [""] * len(steps)
     assert [line["cut"] for line in lines if "cut" in line] == list(range(1, _CUTS + 1))
+
+
+def test_the_swap_of_an_online_schema_change_is_one_alteration(lake: Lake, settings: Path, database: str) -> None:
+    run = gh_ost(database, alter="RENAME COLUMN n TO m, ADD COLUMN k INT DEFAULT 4")
+    swap = next(at for at, statement in enumerate(run) if statement.startswith("rename"))
+    copy = "INSERT INTO _t_gho (id, part, price, raw, m) SELECT id, part, price, raw, n FROM t"
+    steps = [["UPDATE t SET n = 2"], [*run[:swap], copy, *run[swap:], "INSERT INTO t (id, part, k) VALUES (9, 'z', 5)"]]
+
+    lines = followed(lake, settings, database, steps)
+
+    assert [line.get("error") or line["difference"] for line in lines] == ["", ""]
+    assert {"m int", "k int"} <= set(lines[-1]["columns"])
 
 
 def test_a_change_that_a_format_cannot_carry_is_refused_by_name(lake: Lake, settings: Path, database: str) -> None:

@@ -1,8 +1,8 @@
 """The program `python -m tests.support.lake_columns`: a lake's table that follows statements on the MySQL table.
 
 It runs in its own process because it uses another Spark (`lab.fetched_lake`). One query of `incsnap.merge_into` runs
-through all steps. After each step the program waits until both tables have the same columns and rows, and prints a line
-of JSON: the lake's columns with their types, or the query's error, which ends the program.
+through all steps. After each step the program waits until both tables have the same columns and rows. Then it prints
+the lake's columns with their types as a line of JSON. An error of the query ends the program, and is printed too.
 """
 
 from __future__ import annotations
