@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 
+from pymysql.cursors import Cursor
+
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.online_runs import pt_osc
 
 _CHUNK = 5_000
+#: Statements that make the copy and alter it.
+_MADE = 2
 
 
 def main() -> None:
@@ -21,13 +25,16 @@ def main() -> None:
     with closing(connect(mysql, database=asked.database)) as connection, connection.cursor() as cursor:
         cursor.execute(f"SHOW CREATE TABLE `{asked.table}`")
         text = cursor.fetchall()[0][1]
-        cursor.execute(f"SHOW COLUMNS FROM `{asked.table}`")
-        columns = [row[0] for row in cursor.fetchall()]
-        named = ", ".join(f"`{column}`" for column in columns)
         body = text[text.index("(") + 1 : text.rindex(")")].strip()
-        statements = pt_osc(asked.database, asked.table, asked.alter, definition=body, columns=named)
+        for statement in pt_osc(asked.database, asked.table, asked.alter, definition=body)[:_MADE]:
+            cursor.execute(statement)
         copy = f"`_{asked.table}_new`"
-        for statement in statements:
+        # Columns that the alteration drops are not copied.
+        tables = (f"`{asked.table}`", copy)
+        columns, kept = (columns_of(cursor, table) for table in tables)
+        columns = [column for column in columns if column in kept]
+        named = ", ".join(f"`{column}`" for column in columns)
+        for statement in pt_osc(asked.database, asked.table, asked.alter, definition=body, columns=named)[_MADE:]:
             if statement.startswith("RENAME"):
                 last = -(1 << 63)
                 cursor.execute(f"SELECT MAX({columns[0]}) FROM `{asked.table}`")
@@ -45,6 +52,12 @@ def main() -> None:
                     )
                     last = upper
             cursor.execute(statement)
+
+
+def columns_of(cursor: Cursor, table: str) -> list[str]:
+    """Return the columns of a table, which is named as in SQL."""
+    cursor.execute(f"SHOW COLUMNS FROM {table}")
+    return [str(row[0]) for row in cursor.fetchall()]
 
 
 if __name__ == "__main__":
