@@ -109,17 +109,19 @@ class LakeTable:
         if columns is not None and self._state.pending is not None:
             self.follow(columns)
 
-    def follow(self, columns: StreamColumns) -> None:
+    def follow(self, columns: StreamColumns, *, by_statements: bool = True) -> None:
         """Give the table these columns. Columns that the stream has never brought stay as they are.
 
-        Raise ConfigError if the lake's format cannot follow.
+        `by_statements`: follow the statements since; without it, columns are added and widened only. Raise ConfigError
+        if the lake's format cannot follow.
         """
         if columns == self._followed:
             return
         state = self._state
+        pending = state.pending if by_statements else None
         have = {each.name.lower(): each for each in self._spark.table(self._name).schema.fields}
         try:
-            needed = steps(columns, have, state.columns, state.pending)
+            needed = steps(columns, have, state.columns, pending)
         except NotFollowed as error:
             raise self._not_followed(str(error)) from None
         for name in needed.dropped:
@@ -130,8 +132,8 @@ class LakeTable:
             self._widen(present, target)
         if needed.added:
             self._add(needed.added)
-        self._fill(needed.new, columns.defaults, {} if state.pending is None else state.pending.defaults)
-        self._write(replace(state, columns=needed.columns, pending=None))
+        self._fill(needed.new, columns.defaults, {} if pending is None else pending.defaults)
+        self._write(replace(state, columns=needed.columns, pending=None if by_statements else state.pending))
         self._followed = columns
 
     def delete_all(self) -> None:

@@ -110,9 +110,10 @@ class _Merger:
                     self._merge_described(lake, described)
                 else:
                     lake = self._opened(batch.sparkSession)
-                    lake.follow(self._columns)
+                    # The caller may have left out columns, which the table keeps.
+                    lake.follow(self._columns, by_statements=False)
                     is_truncated = not batch.where(col("_op") == "t").isEmpty()
-                    self._merge(batch, self._columns, is_truncated=is_truncated)
+                    self._merge(batch, self._columns.keys, is_truncated=is_truncated)
             finally:
                 batch.unpersist()
 
@@ -132,29 +133,30 @@ class _Merger:
             changes = None if batch.changes is None else batch.changes.persist()
             try:
                 if changes is not None or batch.is_truncated:
-                    columns = batch.columns[-1] if batch.columns else self._columns
-                    self._merge(changes, columns, is_truncated=batch.is_truncated)
+                    keys = batch.columns[-1].keys if batch.columns else ()
+                    self._merge(changes, keys, is_truncated=batch.is_truncated)
             finally:
                 if changes is not None:
                     changes.unpersist()
         if batch.alteration is not None:
             lake.alter(batch.alteration, batch.behind)
 
-    def _merge(self, changes: DataFrame | None, columns: StreamColumns, *, is_truncated: bool) -> None:
+    def _merge(self, changes: DataFrame | None, keys: tuple[str, ...], *, is_truncated: bool) -> None:
         """Merge changes of rows. A TRUNCATE is the last change of its batch, so it also deletes what the batch changed
         before."""
         assert self._lake is not None
         if is_truncated or changes is None:
             self._lake.delete_all()
             return
-        keys = self._keys or columns.keys
-        if not keys or not {key.lower() for key in keys} <= {name.lower() for name in columns.names}:
+        keys = self._keys or keys
+        columns = [name for name in changes.columns if name not in CHANGE_FIELDS.names]
+        if not keys or not {key.lower() for key in keys} <= {name.lower() for name in columns}:
             raise ConfigError(
                 f"merge_into into {self._table}: the table's rows have no key {', '.join(keys)} any more",
                 "Begin the query again, with the argument keys=[...]: columns that are never null and together unique.",
             )
         newest_changes(changes, list(keys)).createOrReplaceTempView(_NEWEST)
-        changes.sparkSession.sql(merge_statement(self._table, list(keys), columns.names))
+        changes.sparkSession.sql(merge_statement(self._table, list(keys), columns))
 
 
 def newest_changes(batch: DataFrame, keys: list[str]) -> DataFrame:
