@@ -28,8 +28,8 @@ _WITHOUT_EFFECT = {
 class DeclaredColumn:
     """A column as a statement defines it."""
 
-    name: str
-    type: DeclaredType
+    name: str  #: as the statement writes it
+    type: DeclaredType  #: type, as far as the definition tells it
     nullable: bool = True  #: it may be NULL
     virtual: bool = False  #: it is generated and not stored
     charset: str = ""  #: character set that its type or its collation names; "" for the table's
