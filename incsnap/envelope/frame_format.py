@@ -28,6 +28,7 @@ _DELETE = OPERATIONS.index("d")
 ROW, IMAGES = FormatChoice("row"), FormatChoice("images")
 #: Like ROW. The fields of the row also say which columns are the key, and which value old rows have in a new column.
 DESCRIBED = FormatChoice("described")
+FRAMES = (ROW, IMAGES, DESCRIBED)
 #: Metadata of a described field: the column is part of the key that tells the table's rows apart.
 KEY_MARK = b"incsnap.key"
 #: Metadata of a described field: the column's constant DEFAULT, as an Arrow IPC stream with one value, in base64.
@@ -57,11 +58,7 @@ def _default(field: ViewField, modes: Modes) -> Array | None:
     """Return an array with the column's constant DEFAULT; None if the DEFAULT is NULL, an expression or unknown."""
     if field.default is None or field.default.upper().startswith("CURRENT_TIMESTAMP"):
         return None
-    printed = field.type.printed_default(field.default)
-    try:
-        canonical = None if printed is None else field.type.from_text(pa.array([printed], pa.binary()))
-    except (pa.ArrowInvalid, ValueError):
-        return None
+    canonical = field.type.canonical_default(field.default)
     return None if canonical is None else field.frame((*[None] * field.index, canonical), modes)
 
 
@@ -74,14 +71,11 @@ def _one_value(value: Array) -> bytes:
 
 
 class FrameValues:
-    """The format of values in a DataFrame.
+    """The format of values in a DataFrame. `choice`: one of FRAMES."""
 
-    `images`: with `before` and `after`; otherwise the row alone. `described`: with `described_fields`.
-    """
-
-    def __init__(self, view: TableView, modes: Modes, *, images: bool = False, described: bool = False) -> None:
-        self._view, self._modes, self._images = view, modes, images
-        self._fields = described_fields(view, modes) if described else frame_fields(view)
+    def __init__(self, view: TableView, modes: Modes, choice: FormatChoice) -> None:
+        self._view, self._modes, self._images = view, modes, choice == IMAGES
+        self._fields = described_fields(view, modes) if choice == DESCRIBED else frame_fields(view)
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> StructArray:
         """Return a struct for each row that a SELECT has read."""

@@ -105,10 +105,10 @@ class Seam:
 class Places:
     """The places of records, as columns."""
 
-    file: Ints
-    pos: Ints
-    row: Ints
-    step: Ints
+    file: Ints  #: number of the binlog file
+    pos: Ints  #: first byte of the rows event
+    row: Ints  #: number of the row in its event
+    step: Ints  #: number of the record among those of the row
 
     @classmethod
     def of(cls, file: TextArray, pos: Ints, row: Ints, op: npt.NDArray[np.uint8]) -> Places:

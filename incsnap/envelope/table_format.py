@@ -31,7 +31,7 @@ from incsnap.envelope.edited_rows import EditedKeys, EditedRows
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.flat_rows import FlatRows, flat_schema
 from incsnap.envelope.format import EnvelopeFormat, JoinedFormat, KeyFormat, StructFormat, ValueFormat
-from incsnap.envelope.frame_format import DESCRIBED, IMAGES, ROW, FrameValues
+from incsnap.envelope.frame_format import FRAMES, FrameValues
 from incsnap.envelope.framed_json import FramedEnvelopes, FramedKeys, FramedStructs, FramedValues, json_ends
 from incsnap.envelope.id_headers import IdHeaders
 from incsnap.envelope.json_format import JsonRows, JsonStructs, JsonValues
@@ -255,7 +255,7 @@ class _Maker:
                 edited = EditedKeys(self.view, spec, self._envelope, choice, modes, self._registers.key)
                 self._keys[same] = edited
                 return edited
-            if self._envelope.value in (ROW, IMAGES, DESCRIBED):
+            if self._envelope.value in FRAMES:
                 # These are not the keys that Kafka would get. An update that changes a column that tells rows apart is
                 # a deletion and an insertion, also where the settings give both rows one key, or name other columns.
                 self._keys[same] = JsonRows(self.view.identity_fields, EXACT)
@@ -277,8 +277,8 @@ class _Maker:
 
     def _envelope_format(self, spec: RecordSpec) -> EnvelopeFormat:
         choice, modes = self._envelope.value, self._envelope.value_modes
-        if choice in (ROW, IMAGES, DESCRIBED):
-            return FrameValues(self.view, modes, images=choice == IMAGES, described=choice == DESCRIBED)
+        if choice in FRAMES:
+            return FrameValues(self.view, modes, choice)
         if choice.kind == "avro":
             assert self._registers.value is not None
             return AvroValues(self.view, spec, self._envelope, self._registers.value)

@@ -14,14 +14,13 @@ from incsnap.checkpoint.control_records import ControlRecord
 from incsnap.config.settings import Settings
 from incsnap.config.topics import topics_of
 from incsnap.ddl.column_origins import defaults_behind
-from incsnap.ddl.online_ddl import STATEMENTS_END
 from incsnap.envelope.frame_format import described_fields
 from incsnap.envelope.table_view import view_of
 from incsnap.events import SchemaChange
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.planner.definitions import DefinitionsAt, NotCertain, defines, redefined
-from incsnap.planner.old_rows import AlteredTable
+from incsnap.planner.old_rows import AlteredTable, statements_about
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.change_marks import CHANGE_FIELDS
 from incsnap.tasks.described_rows import Alteration
@@ -60,10 +59,8 @@ def alteration_records(
 
 def _alteration(table: TableId, change: SchemaChange, id_: str) -> Alteration:
     altered = AlteredTable(table).behind(change)
-    swap = change.online.alteration_of(table)
-    statements = [change.sql] if not swap else swap.split(STATEMENTS_END)
     defaults: dict[str, str] = {}
-    for sql in statements:
+    for sql in statements_about(table, change):
         defaults |= defaults_behind(sql, change.session)
     return Alteration(id_, altered.sql, None if altered.origins is None else dict(altered.origins), defaults)
 

@@ -72,7 +72,7 @@ class AlteredTable:
         """Return the table behind one more statement. A swap of an online schema change is its ALTER TABLE."""
         alteration = change.online.alteration_of(self.table)
         origins: Origins | None = None if self.origins is None else dict(self.origins)
-        for sql in [change.sql] if not alteration else alteration.split(STATEMENTS_END):
+        for sql in statements_about(self.table, change):
             origins = origins_behind(origins, sql, change.session)
         return AlteredTable(
             self.table,
@@ -81,6 +81,13 @@ class AlteredTable:
             is_away=change.moves_rows_in and alteration is None,
             is_alter=alteration is not None or change.sql.lstrip()[:5].upper() == "ALTER",
         )
+
+
+def statements_about(table: TableId, change: SchemaChange) -> list[str]:
+    """Return the statements that the change is for `table`: for a swap of an online schema change, the alteration of
+    its copy."""
+    alteration = change.online.alteration_of(table)
+    return alteration.split(STATEMENTS_END) if alteration else [change.sql]
 
 
 @dataclass(frozen=True, slots=True)

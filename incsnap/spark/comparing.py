@@ -21,18 +21,7 @@ import pyarrow as pa
 from pymysql.connections import Connection
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's name)
-from pyspark.sql.types import (
-    ByteType,
-    DataType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from incsnap.config.frames import settings_of_table
 from incsnap.config.settings import Settings
@@ -43,6 +32,7 @@ from incsnap.gtid import GtidSet
 from incsnap.mysql import watermarks
 from incsnap.mysql.session import connect, query
 from incsnap.planner.key_ranges import RangePart, ranges_of
+from incsnap.spark.common_types import common_type
 from incsnap.spark.spark_release import spark_schema
 from incsnap.spark.table_frames import TableFrame, present_shape
 from incsnap.tables import TableId
@@ -51,7 +41,6 @@ from incsnap.verify.changed_rows import row_versions
 
 #: Rows of one SELECT.
 _RANGE_ROWS = 200_000
-_WHOLE = (ByteType(), ShortType(), IntegerType(), LongType(), DecimalType(20, 0))
 
 
 def compare(spark: SparkSession, settings: Settings, table: str, frame: DataFrame, gtid_set: str) -> DataFrame:
@@ -152,24 +141,6 @@ def _columns_of(view: TableView, frame: DataFrame) -> list[_Compared]:
             "Cast them in the DataFrame.",
         )
     return compared
-
-
-def common_type(left: DataType, right: DataType) -> DataType | None:
-    """Return the type in which values of both types can be compared exactly; None if there is none.
-
-    >>> common_type(ByteType(), IntegerType()).simpleString()
-    'int'
-    """
-    if left.simpleString() == right.simpleString():
-        return right
-    if left in _WHOLE and right in _WHOLE:
-        return max(left, right, key=_WHOLE.index)
-    if isinstance(left, DecimalType) and isinstance(right, DecimalType):
-        scale = max(left.scale, right.scale)
-        digits = max(left.precision - left.scale, right.precision - right.scale) + scale
-        return DecimalType(digits, scale) if digits <= DecimalType(38, 0).precision else None
-    numbers = (FloatType(), DoubleType())
-    return DoubleType() if left in numbers and right in numbers else None
 
 
 def _ranges(connection: Connection[Any], settings: Settings, table: TableId) -> Sequence[RangePart]:

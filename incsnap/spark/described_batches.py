@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -51,23 +50,23 @@ def described_stream(changes: DataFrame, name: str) -> DataFrame | None:
 def described_batch(batch: DataFrame) -> DescribedBatch:
     """Return what `batch`, a batch of a stream with described rows, holds. `batch` should be persisted."""
     kinds = batch.select("described", "altered").distinct().collect()
-    statements = [(row["described"], row["altered"]) for row in kinds if row["altered"] is not None]
-    schemas = [pa.ipc.read_schema(pa.py_buffer(row["described"])) for row in kinds if row["altered"] is None]
-    frames = [
-        batch.where(col("described") == schema.serialize().to_pybytes())
-        .select("changes")
-        .mapInArrow(_unpacked, spark_schema(schema))
-        for schema in schemas
-        if len(schema) > len(CHANGE_FIELDS)
-    ]
-    described, altered = statements[0] if statements else (None, None)
-    return DescribedBatch(
-        reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), frames) if frames else None,
-        tuple(stream_columns(schema) for schema in schemas if len(schema) > len(CHANGE_FIELDS)),
-        any(len(schema) == len(CHANGE_FIELDS) for schema in schemas),
-        None if altered is None else Alteration.from_json(bytes(altered)),
-        None if described is None else stream_columns(pa.ipc.read_schema(pa.py_buffer(described))),
-    )
+    changes: DataFrame | None = None
+    columns: list[StreamColumns] = []
+    is_truncated, alteration, behind = False, None, None
+    for described, altered in kinds:
+        if altered is not None:
+            alteration = Alteration.from_json(bytes(altered))
+            behind = None if described is None else stream_columns(pa.ipc.read_schema(pa.py_buffer(described)))
+            continue
+        schema = pa.ipc.read_schema(pa.py_buffer(described))
+        if len(schema) == len(CHANGE_FIELDS):
+            is_truncated = True
+        else:
+            of_kind = batch.where(col("described") == described).select("changes")
+            rows = of_kind.mapInArrow(_unpacked, spark_schema(schema))
+            changes = rows if changes is None else changes.unionByName(rows, allowMissingColumns=True)
+            columns.append(stream_columns(schema))
+    return DescribedBatch(changes, tuple(columns), is_truncated, alteration, behind)
 
 
 def stream_columns(schema: pa.Schema) -> StreamColumns:

@@ -10,22 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    ByteType,
-    DataType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StructField,
-)
+from pyspark.sql.types import StructField
 
+from incsnap.spark.common_types import holds
 from incsnap.tasks.described_rows import Alteration
-
-#: Types of whole numbers, each with its decimal digits. A type holds all values of the types before it.
-_WHOLE: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +90,3 @@ def steps(
         [target[name] for name in new],
         (*stream.names, *(name for name in brought if name.lower() not in {*target, *gone, *renamed})),
     )
-
-
-def holds(present: DataType, target: DataType) -> bool:
-    """Return True if a column of the type `present` can hold all values of `target`."""
-    if present == target or (isinstance(present, DoubleType) and isinstance(target, FloatType)):
-        return True
-    if type(present) in _WHOLE and type(target) in _WHOLE:
-        return _WHOLE[type(present)] >= _WHOLE[type(target)]
-    if not isinstance(present, DecimalType):
-        return False
-    if isinstance(target, DecimalType):
-        digits, scale = target.precision - target.scale, target.scale
-    elif type(target) in _WHOLE:
-        digits, scale = _WHOLE[type(target)], 0
-    else:
-        return False
-    return present.scale >= scale and present.precision - present.scale >= digits

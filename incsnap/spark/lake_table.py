@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from incsnap.errors import ConfigError, shorten
-from incsnap.spark.lake_columns import NotFollowed, StreamColumns, steps
+from incsnap.spark.lake_columns import NotFollowed, Steps, StreamColumns, steps
 from incsnap.tables import quote
 from incsnap.tasks.described_rows import Alteration
 
@@ -101,9 +101,7 @@ class LakeTable:
         """
         state = self._state
         if state.altered != alteration.id:
-            pending = alteration
-            if state.pending is not None:
-                pending = alteration.behind(state.pending)
+            pending = alteration if state.pending is None else alteration.behind(state.pending)
             self._write(replace(state, altered=alteration.id, pending=pending))
         self._followed = None
         if columns is not None and self._state.pending is not None:
@@ -124,14 +122,7 @@ class LakeTable:
             needed = steps(columns, have, state.columns, pending)
         except NotFollowed as error:
             raise self._not_followed(str(error)) from None
-        for name in needed.dropped:
-            self._drop(name)
-        for former, name in needed.renamed:
-            self._rename(former, name)
-        for present, target in needed.widened:
-            self._widen(present, target)
-        if needed.added:
-            self._add(needed.added)
+        self._alter_columns(needed)
         self._fill(needed.new, columns.defaults, {} if pending is None else pending.defaults)
         self._write(replace(state, columns=needed.columns, pending=None if by_statements else state.pending))
         self._followed = columns
@@ -152,8 +143,7 @@ class LakeTable:
 
     def _write(self, state: _State) -> None:
         if state != self._known:
-            text = state.dump().replace("\\", "\\\\").replace("'", "\\'")
-            self._spark.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ('{_PROPERTY}' = '{text}')")
+            self._set(_PROPERTY, state.dump())
             self._known = state
 
     # -- the table's columns
@@ -166,30 +156,23 @@ class LakeTable:
             # cause.
             return False
 
-    def _drop(self, name: str) -> None:
-        self._map_columns()
-        self._alter(f"DROP COLUMN {quote(name)}", f"drop column {name}")
-
-    def _rename(self, former: str, name: str) -> None:
-        self._map_columns()
-        self._alter(f"RENAME COLUMN {quote(former)} TO {quote(name)}", f"rename column {former} to {name}")
-
-    def _add(self, fields: list[StructField]) -> None:
-        if any(isinstance(each.dataType, TimestampNTZType) for each in fields):
-            self._allow_timestamps()
-        columns = ", ".join(f"{quote(each.name)} {each.dataType.simpleString()}" for each in fields)
-        self._alter(f"ADD COLUMNS ({columns})", f"add {', '.join(each.name for each in fields)}")
-
-    def _widen(self, present: StructField, target: StructField) -> None:
-        if isinstance(target.dataType, TimestampNTZType):
-            self._allow_timestamps()
+    def _alter_columns(self, needed: Steps) -> None:
+        """Drop, rename, widen and add columns. Raise ConfigError if the format cannot do it."""
         if self._kind == "delta":
-            self._set("delta.enableTypeWidening", "true")
-        types = f"{target.dataType.simpleString()} now, and {present.dataType.simpleString()} in the lake"
-        self._alter(
-            f"ALTER COLUMN {quote(present.name)} TYPE {target.dataType.simpleString()}",
-            f"change column {present.name}, which is {types}",
-        )
+            self._allow(needed)
+        for name in needed.dropped:
+            self._alter(f"DROP COLUMN {quote(name)}", f"drop column {name}")
+        for former, name in needed.renamed:
+            self._alter(f"RENAME COLUMN {quote(former)} TO {quote(name)}", f"rename column {former} to {name}")
+        for present, target in needed.widened:
+            types = f"{target.dataType.simpleString()} now, and {present.dataType.simpleString()} in the lake"
+            self._alter(
+                f"ALTER COLUMN {quote(present.name)} TYPE {target.dataType.simpleString()}",
+                f"change column {present.name}, which is {types}",
+            )
+        if needed.added:
+            columns = ", ".join(f"{quote(each.name)} {each.dataType.simpleString()}" for each in needed.added)
+            self._alter(f"ADD COLUMNS ({columns})", f"add {', '.join(each.name for each in needed.added)}")
 
     def _fill(self, new: list[StructField], values: Mapping[str, pa.Array], texts: Mapping[str, str]) -> None:
         """Give each row the DEFAULTs of new columns, as MySQL does.
@@ -213,18 +196,22 @@ class LakeTable:
             f"MERGE INTO {self._name} AS t USING {_DEFAULTS} AS s ON true WHEN MATCHED THEN UPDATE SET {sets}"
         )
 
-    def _map_columns(self) -> None:
-        """Make Delta Lake tell columns apart by ids, which it needs to rename and to drop a column."""
-        if self._kind == "delta":
+    def _allow(self, needed: Steps) -> None:
+        """Make Delta Lake accept the steps."""
+        if needed.dropped or needed.renamed:
+            # It then tells columns apart by ids.
             self._set("delta.columnMapping.mode", "name")
-
-    def _allow_timestamps(self) -> None:
-        """Make Delta Lake accept timestamps without a zone, which it otherwise takes only when a table is created."""
-        if self._kind == "delta":
+        if needed.widened:
+            self._set("delta.enableTypeWidening", "true")
+        targets = [*needed.added, *(target for _, target in needed.widened)]
+        if any(isinstance(each.dataType, TimestampNTZType) for each in targets):
+            # Without this Delta Lake takes timestamps without a zone only when a table is created.
             self._set("delta.feature.timestampNtz", "supported")
 
     def _set(self, name: str, value: str) -> None:
-        self._spark.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ('{name}' = '{value}')")
+        """Set a property of the table."""
+        text = value.replace("\\", "\\\\").replace("'", "\\'")
+        self._spark.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ('{name}' = '{text}')")
 
     def _alter(self, clause: str, what: str) -> None:
         """Run ALTER TABLE. Raise ConfigError if the format cannot do it."""

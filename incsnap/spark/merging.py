@@ -105,49 +105,49 @@ class _Merger:
             batch.persist()
             try:
                 if self._is_described:
-                    described = described_batch(batch)
-                    lake = self._opened(batch.sparkSession, *described.columns[:1])
-                    self._merge_described(lake, described)
+                    self._merge_described(described_batch(batch), batch.sparkSession)
                 else:
-                    lake = self._opened(batch.sparkSession)
-                    # The caller may have left out columns, which the table keeps.
-                    lake.follow(self._columns, by_statements=False)
-                    is_truncated = not batch.where(col("_op") == "t").isEmpty()
-                    self._merge(batch, self._columns.keys, is_truncated=is_truncated)
+                    self._merge_flat(batch)
             finally:
                 batch.unpersist()
 
-    def _opened(self, spark: SparkSession, columns: StreamColumns | None = None) -> LakeTable:
-        """Return the lake's table. The first call creates a missing one, with `columns` if they are given."""
+    def _opened(self, spark: SparkSession, columns: StreamColumns) -> LakeTable:
+        """Return the lake's table. The first call creates a missing one with `columns`."""
         if self._lake is None:
             lake = LakeTable(spark, self._table, self._kind)
-            lake.create(columns or self._columns)
+            lake.create(columns)
             self._lake = lake
         return self._lake
 
-    def _merge_described(self, lake: LakeTable, batch: DescribedBatch) -> None:
+    def _merge_flat(self, batch: DataFrame) -> None:
+        lake = self._opened(batch.sparkSession, self._columns)
+        # The caller may have left out columns, which the table keeps.
+        lake.follow(self._columns, by_statements=False)
+        # A TRUNCATE is the last change of its batch, so it also deletes what the batch changed before.
+        if not batch.where(col("_op") == "t").isEmpty():
+            lake.delete_all()
+        else:
+            self._merge(batch, self._columns.keys)
+
+    def _merge_described(self, batch: DescribedBatch, spark: SparkSession) -> None:
+        lake = self._opened(spark, batch.columns[0] if batch.columns else self._columns)
         if batch.alteration is None or not lake.is_behind(batch.alteration):
             for columns in batch.columns:
                 lake.follow(columns)
-            # A MERGE reads its source more than once.
-            changes = None if batch.changes is None else batch.changes.persist()
-            try:
-                if changes is not None or batch.is_truncated:
-                    keys = batch.columns[-1].keys if batch.columns else ()
-                    self._merge(changes, keys, is_truncated=batch.is_truncated)
-            finally:
-                if changes is not None:
+            if batch.is_truncated:
+                lake.delete_all()
+            elif batch.changes is not None:
+                # A MERGE reads its source more than once.
+                changes = batch.changes.persist()
+                try:
+                    self._merge(changes, batch.columns[-1].keys)
+                finally:
                     changes.unpersist()
         if batch.alteration is not None:
             lake.alter(batch.alteration, batch.behind)
 
-    def _merge(self, changes: DataFrame | None, keys: tuple[str, ...], *, is_truncated: bool) -> None:
-        """Merge changes of rows. A TRUNCATE is the last change of its batch, so it also deletes what the batch changed
-        before."""
-        assert self._lake is not None
-        if is_truncated or changes is None:
-            self._lake.delete_all()
-            return
+    def _merge(self, changes: DataFrame, keys: tuple[str, ...]) -> None:
+        """Merge changes of rows."""
         keys = self._keys or keys
         columns = [name for name in changes.columns if name not in CHANGE_FIELDS.names]
         if not keys or not {key.lower() for key in keys} <= {name.lower() for name in columns}:

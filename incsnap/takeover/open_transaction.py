@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from confluent_kafka import KafkaException, Producer
-
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.producer import TransactionalProducer
+from incsnap.kafka.refusals import ClientError
 
 _SECONDS = 30.0
 
@@ -31,7 +31,8 @@ def end_transaction(client: ClientSettings, transactional_id: str) -> str:
     Return why that failed; "" if it has worked.
     """
     try:
-        Producer({**client.for_admin(), "transactional.id": transactional_id}).init_transactions(_SECONDS)
-    except KafkaException as error:
-        return str(error.args[0].str())
+        with TransactionalProducer(client.for_producer(transactional_id)) as producer:
+            producer.init_transactions(_SECONDS)
+    except ClientError as error:
+        return error.text
     return ""

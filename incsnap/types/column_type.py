@@ -64,12 +64,8 @@ class ColumnType(TypeDefinition):
         express the value. The schema then has no default, as with Debezium, and the job goes on.
         https://dev.mysql.com/doc/refman/en/information-schema-columns-table.html
         """
-        printed = self.printed_default(shown)
-        if printed is None:
-            return None
-        try:
-            canonical = self.from_text(pa.array([printed], pa.binary()))
-        except (pa.ArrowInvalid, ValueError):
+        canonical = self.canonical_default(shown)
+        if canonical is None:
             return None
         if self.refused(canonical, modes) is not None:
             _warn_of_default(self.table, self.column.name, shown, modes.time_precision)
@@ -77,6 +73,19 @@ class ColumnType(TypeDefinition):
         text = self.to_json(canonical, modes)[0].as_py()
         is_decimal = pa.types.is_decimal(canonical.type) and self.schema(modes).type == "bytes"
         return json.loads(text, parse_float=Decimal) if is_decimal else json.loads(text)
+
+    def canonical_default(self, shown: str) -> Array | None:
+        """Return the column's DEFAULT as a canonical column of one value; None if `shown` is no value.
+
+        `shown` is information_schema's COLUMN_DEFAULT.
+        """
+        printed = self.printed_default(shown)
+        if printed is None:
+            return None
+        try:
+            return self.from_text(pa.array([printed], pa.binary()))
+        except (pa.ArrowInvalid, ValueError):
+            return None
 
     def refused(self, array: Array, modes: Modes) -> Bools | None:
         """Return a mask of the values that the modes cannot express; None if they can express all."""

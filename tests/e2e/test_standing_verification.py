@@ -51,7 +51,12 @@ def test_a_job_finds_a_difference_in_its_topic_while_it_runs(play: CapturedDatab
         assert differing() == 0
         assert str(orders) in {table.table for table in shown().tables}
 
-        value = next(each.value for each in read_all(play.kafka, topic) if each.key == b'{"id":10}')
+        # An event's record has an exact place, so its copy with another value is wrong and not stale. A snapshot's
+        # record has the place of the stream, which may be behind the row's INSERT.
+        with play.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"UPDATE {orders.sql} SET qty = 7 WHERE id = 10")
+        play.drain(job)
+        value = [each.value for each in read_all(play.kafka, topic) if each.key == b'{"id":10}'][-1]
         producer = Producer({"bootstrap.servers": play.kafka})
         producer.produce(topic, key=b'{"id":10}', value=(value or b"").replace(b'"status":"', b'"status":"un'))
         producer.flush(30)
@@ -59,9 +64,7 @@ def test_a_job_finds_a_difference_in_its_topic_while_it_runs(play: CapturedDatab
         notes = [json.loads(each.value or b"{}") for each in read_all(play.kafka, play.notifications)]
         sent = [note["additional_data"] for note in notes if note["type"] == TYPE]
         assert {data["data_collection"] for data in sent} == {str(orders)}
-        # The snapshot may read the row before the stream knows its place. The record's place may then be before the
-        # row's INSERT, and the difference counts as stale.
-        assert int(sent[0]["wrong"]) + int(sent[0]["stale"]) == 1
+        assert sent[0]["wrong"] == "1"
         assert f"Next: incsnap verify FILE --table {orders} --differences FOLDER" in play.log.read_text()
 
         # The row's next change repairs the topic, and the next round of its sample says so.

@@ -17,7 +17,7 @@ from incsnap.errors import ConfigError
 from incsnap.spark.changes_reader import ChangesReader
 from incsnap.spark.frames import ChangesFrame
 from lab.addresses import MySqlAddress
-from tests.support.frames import options
+from tests.support.frames import SIGNALS, options
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -46,7 +46,7 @@ def reader(mysql_address: MySqlAddress, database: str, tmp_path: Path) -> Iterat
 def test_the_rest_of_a_transaction_needs_the_same_captured_tables(
     reader: Callable[..., ChangesReader], cursor: Cursor, mysql_address: MySqlAddress, database: str
 ) -> None:
-    cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+    cursor.execute(SIGNALS)
     for table in "ab":
         cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
     both = {"max__batch__size": "1", "include__schema__changes": "false"}
@@ -73,7 +73,7 @@ def test_the_rest_of_a_transaction_needs_the_same_captured_tables(
 def test_a_task_on_a_machine_that_does_not_see_the_checkpoint_says_so(
     reader: Callable[..., ChangesReader], cursor: Cursor, tmp_path: Path
 ) -> None:
-    cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+    cursor.execute(SIGNALS)
     cursor.execute("CREATE TABLE a (id INT PRIMARY KEY)")
     begun = reader(include__schema__changes="false")
     start = begun.initialOffset()

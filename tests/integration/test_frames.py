@@ -30,7 +30,7 @@ from lab.running_job import write_properties
 from lab.table_designs import ORDERS
 from lab.workload import Writer
 from signals import send
-from tests.support.frames import ReceivedRows, backwards, options, running, table_rows, wait, why_ended
+from tests.support.frames import SIGNALS, ReceivedRows, backwards, options, running, table_rows, wait, why_ended
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -57,7 +57,7 @@ def spark() -> Iterator[SparkSession]:
 def connection(connection: Connection[Any]) -> Connection[Any]:
     with connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
-        cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+        cursor.execute(SIGNALS)
     return connection
 
 

@@ -11,7 +11,7 @@ from pymysql.cursors import Cursor
 from incsnap.spark.changes_reader import ChangesReader
 from incsnap.spark.frames import ChangesFrame
 from lab.addresses import MySqlAddress
-from tests.support.frames import options
+from tests.support.frames import SIGNALS, options
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -21,7 +21,7 @@ Offset = dict[str, Any]
 def test_each_batch_begins_where_sparks_log_ends(
     cursor: Cursor, mysql_address: MySqlAddress, database: str, tmp_path: Path
 ) -> None:
-    cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+    cursor.execute(SIGNALS)
     cursor.execute("CREATE TABLE t (id INT PRIMARY KEY)")
 
     def begun() -> ChangesReader:

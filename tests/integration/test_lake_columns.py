@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from pymysql.connections import Connection
 
-from incsnap.errors import ServerUnreachable
 from lab.addresses import MySqlAddress
 from lab.fetched_lake import DELTA, LAKES, Lake
 from lab.running_job import write_properties
-from tests.support.frames import options
+from tests.support.frames import SIGNALS, options
+from tests.support.lakes import fetched
 from tests.support.online_runs import gh_ost
 
 pytestmark = [pytest.mark.servers, pytest.mark.long, pytest.mark.timeout(900)]
@@ -51,19 +51,14 @@ STEPS = [
 
 @pytest.fixture(params=LAKES)
 def lake(request: pytest.FixtureRequest) -> Lake:
-    kind = LAKES[request.param]
-    try:
-        kind.environment()
-    except ServerUnreachable as error:
-        pytest.skip(f"{kind.title} and the Spark that it is made for cannot be fetched: {error}")
-    return kind
+    return fetched(request.param)
 
 
 @pytest.fixture
 def settings(connection: Connection[Any], mysql_address: MySqlAddress, database: str, tmp_path: Path) -> Path:
     """A file of settings. The table `t` exists."""
     with connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+        cursor.execute(SIGNALS)
         cursor.execute(
             "CREATE TABLE t (id SMALLINT, part CHAR(2), price DECIMAL(20,4), raw VARBINARY(9), n INT, PRIMARY KEY (id))"
         )

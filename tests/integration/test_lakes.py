@@ -18,7 +18,6 @@ from click.testing import CliRunner
 from pymysql.connections import Connection
 
 from incsnap.cli.main import commands
-from incsnap.errors import ServerUnreachable
 from incsnap.monitoring.status import RUNNING, STOPPED
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
@@ -31,7 +30,8 @@ from lab.running_query import running_query
 from lab.table_designs import ORDERS
 from lab.workload import Writer
 from signals import send
-from tests.support.frames import options
+from tests.support.frames import SIGNALS, options
+from tests.support.lakes import fetched
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = [pytest.mark.servers, pytest.mark.long]
@@ -40,19 +40,13 @@ ROWS = 6_000
 
 @pytest.fixture(scope="module", params=LAKES)
 def lakes_format(request: pytest.FixtureRequest) -> Format:
-    """Return the lake's format after its Spark was fetched. Skip the tests if it cannot be fetched."""
-    lake = LAKES[request.param]
-    try:
-        lake.environment()
-    except ServerUnreachable as error:
-        pytest.skip(f"{lake.title} and the Spark that it is made for cannot be fetched: {error}")
-    return lake
+    return fetched(request.param)
 
 
 @pytest.fixture
 def connection(connection: Connection[Any]) -> Connection[Any]:
     with connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)")
+        cursor.execute(SIGNALS)
     return connection
 
 

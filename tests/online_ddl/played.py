@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from contextlib import closing
 
 from pymysql.cursors import Cursor
@@ -36,21 +37,7 @@ def main() -> None:
         named = ", ".join(f"`{column}`" for column in columns)
         for statement in pt_osc(asked.database, asked.table, asked.alter, definition=body, columns=named)[_MADE:]:
             if statement.startswith("RENAME"):
-                last = -(1 << 63)
-                cursor.execute(f"SELECT MAX({columns[0]}) FROM `{asked.table}`")
-                [(end,)] = cursor.fetchall()
-                while last < end:
-                    chunk = f"SELECT {columns[0]} FROM `{asked.table}` WHERE {columns[0]} > {last}"
-                    cursor.execute(f"SELECT MAX({columns[0]}) FROM ({chunk} ORDER BY 1 LIMIT {_CHUNK}) AS chunk")
-                    [(upper,)] = cursor.fetchall()
-                    if upper is None:
-                        break
-                    cursor.execute(
-                        f"INSERT LOW_PRIORITY IGNORE INTO {copy} ({named}) SELECT {named} FROM `{asked.table}`"
-                        f" FORCE INDEX(PRIMARY) WHERE {columns[0]} > {last} AND {columns[0]} <= {upper}"
-                        " LOCK IN SHARE MODE"
-                    )
-                    last = upper
+                copy_rows(cursor, f"`{asked.table}`", copy, columns)
             cursor.execute(statement)
 
 
@@ -58,6 +45,23 @@ def columns_of(cursor: Cursor, table: str) -> list[str]:
     """Return the columns of a table, which is named as in SQL."""
     cursor.execute(f"SHOW COLUMNS FROM {table}")
     return [str(row[0]) for row in cursor.fetchall()]
+
+
+def copy_rows(cursor: Cursor, table: str, copy: str, columns: Sequence[str]) -> None:
+    """Copy the rows of `table` in chunks of the first column, which is the key and a number."""
+    key, named = columns[0], ", ".join(f"`{column}`" for column in columns)
+    cursor.execute(f"SELECT MAX({key}) FROM {table}")
+    [(end,)] = cursor.fetchall()
+    last = -(1 << 63)
+    while last < end:
+        chunk = f"SELECT {key} FROM {table} WHERE {key} > {last} ORDER BY 1 LIMIT {_CHUNK}"
+        cursor.execute(f"SELECT COALESCE(MAX({key}), {end}) FROM ({chunk}) AS chunk")
+        [(upper,)] = cursor.fetchall()
+        cursor.execute(
+            f"INSERT LOW_PRIORITY IGNORE INTO {copy} ({named}) SELECT {named} FROM {table} FORCE INDEX(PRIMARY)"
+            f" WHERE {key} > {last} AND {key} <= {upper} LOCK IN SHARE MODE"
+        )
+        last = upper
 
 
 if __name__ == "__main__":

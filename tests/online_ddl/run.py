@@ -100,7 +100,7 @@ def _judge(captured: CapturedDatabase, table: TableId, job: RunningJob, notices:
 
 
 def _faults(captured: CapturedDatabase, table: TableId) -> list[str]:
-    """Return what is wrong: topics of a tool's tables, more than one ALTER, and keys that went back in time."""
+    """Return what is wrong: topics of a tool's tables, and other schema changes than one ALTER of the table."""
     admin = AdminClient({"bootstrap.servers": captured.kafka})
     prefix = f"{captured.prefix}.{captured.database}."
     tables = {name.removeprefix(prefix) for name in admin.list_topics(timeout=10).topics if name.startswith(prefix)}
@@ -130,7 +130,7 @@ def _differences(captured: CapturedDatabase, table: TableId) -> list[str]:
 
 
 def _columns(captured: CapturedDatabase, table: TableId) -> Sequence[Any]:
-    """Return the table's columns; those of before, if the table is away for a moment."""
+    """Return the table's columns; () if the table is away for a moment."""
     with suppress(Exception), captured.connect() as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT column_name, column_type FROM information_schema.columns"

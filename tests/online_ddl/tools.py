@@ -19,8 +19,8 @@ _Command = Callable[[MySqlAddress, TableId, str], list[str]]
 class Tool:
     """A tool for online schema changes."""
 
-    name: str
-    command: _Command
+    name: str  #: as the option --tool has it
+    command: _Command  #: how it is called
 
     def started(self, mysql: MySqlAddress, table: TableId, alter: str, log: Path) -> subprocess.Popen[bytes]:
         """Start the tool. `alter`: what stands behind ALTER TABLE and the table's name."""

@@ -16,6 +16,9 @@ from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from tests.support.waiting import wait_until
 
+#: The statement that makes the signal table of `options`.
+SIGNALS = "CREATE TABLE signals (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data TEXT NULL)"
+
 
 def options(mysql: MySqlAddress, database: str, folder: Path, **more: str) -> dict[str, str]:
     """Return the options of a DataFrame. `more` are further ones, with `__` for each dot of a name."""

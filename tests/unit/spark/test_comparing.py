@@ -17,7 +17,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from incsnap.spark.comparing import common_type
+from incsnap.spark.common_types import common_type
 
 
 @pytest.mark.parametrize(

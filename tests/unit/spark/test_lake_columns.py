@@ -18,7 +18,8 @@ from pyspark.sql.types import (
     TimestampNTZType,
 )
 
-from incsnap.spark.lake_columns import NotFollowed, Steps, StreamColumns, holds, steps
+from incsnap.spark.common_types import holds
+from incsnap.spark.lake_columns import NotFollowed, Steps, StreamColumns, steps
 from incsnap.tasks.described_rows import Alteration
 
 
