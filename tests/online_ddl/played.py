@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from contextlib import closing
 
+import pymysql
 from pymysql.cursors import Cursor
 
 from lab.addresses import MySqlAddress
@@ -13,6 +14,7 @@ from lab.mysql_client import connect
 from tests.support.online_runs import pt_osc
 
 _CHUNK = 5_000
+_DEADLOCK = 1213
 #: Statements that make the copy and alter it.
 _MADE = 2
 
@@ -57,11 +59,23 @@ def copy_rows(cursor: Cursor, table: str, copy: str, columns: Sequence[str]) -> 
         chunk = f"SELECT {key} FROM {table} WHERE {key} > {last} ORDER BY 1 LIMIT {_CHUNK}"
         cursor.execute(f"SELECT COALESCE(MAX({key}), {end}) FROM ({chunk}) AS chunk")
         [(upper,)] = cursor.fetchall()
-        cursor.execute(
+        until_done(
+            cursor,
             f"INSERT LOW_PRIORITY IGNORE INTO {copy} ({named}) SELECT {named} FROM {table} FORCE INDEX(PRIMARY)"
-            f" WHERE {key} > {last} AND {key} <= {upper} LOCK IN SHARE MODE"
+            f" WHERE {key} > {last} AND {key} <= {upper} LOCK IN SHARE MODE",
         )
         last = upper
+
+
+def until_done(cursor: Cursor, statement: str) -> None:
+    """Run the statement, and again after each deadlock with a writer, as the tool does."""
+    while True:
+        try:
+            cursor.execute(statement)
+            return
+        except pymysql.OperationalError as error:
+            if error.args[0] != _DEADLOCK:
+                raise
 
 
 if __name__ == "__main__":
