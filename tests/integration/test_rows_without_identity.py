@@ -67,22 +67,29 @@ def test_all_rows_of_a_quiet_table_are_read_once_each(
 
 
 def test_a_chunk_is_read_again_if_the_table_changes_before_its_rows_are_sent(
-    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = make_job(incremental__snapshot__chunk__size="10")
+    read, updates = ReadersAtHand.order, ["UPDATE t SET s = 200 WHERE s = 0 LIMIT 1"] * 3
+
+    def order(self: ReadersAtHand, message: ReadOrders) -> None:
+        if message.orders and updates:
+            cursor.execute(updates.pop())
+        read(self, message)
+
+    monkeypatch.setattr(ReadersAtHand, "order", order)
     ask(job, database)
-    while not (job.offset.batch > 2 and not job.offset.snapshot.active):
-        if job.offset.batch % 5 == 1 and job.offset.batch < 30:
-            cursor.execute("UPDATE t SET s = 200 WHERE s = 0 LIMIT 1")
-        job.batch()
-    sent = [each.value for each in job.of(f"{topic_prefix}.{database}.t")]
-    first = next(at for at, value in enumerate(sent) if value["op"] == "r")
-    left = 7 - sum(value["op"] == "u" for value in sent[:first])
+    job.batches_until(lambda: job.offset.batch > 2 and not job.offset.snapshot.active, "end of the snapshot")
+    sent = [(each.value["op"], each.value["after"]["s"]) for each in job.of(f"{topic_prefix}.{database}.t")]
 
     # Rows that no event has changed come once each. Those of the changed range come as they are behind the events.
-    read = Counter(value["after"]["s"] for value in sent if value["op"] == "r")
-    assert left < 7
-    assert read == {**dict.fromkeys(range(1, _ROWS // 7), 7), 0: left, _ROWS // 7: _ROWS % 7}
+    first = sent.index(("r", 0))
+    assert sent[:first].count(("u", 200)) == 3
+    assert Counter(s for op, s in sent if op == "r") == {
+        **dict.fromkeys(range(1, _ROWS // 7), 7),
+        0: 7 - 3,
+        _ROWS // 7: _ROWS % 7,
+    }
 
 
 def test_a_table_that_is_always_written_to_is_given_up(
