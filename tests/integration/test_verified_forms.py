@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import fastavro
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import SparkSession
 
 from incsnap.config.apicurio_settings import URL
 from incsnap.config.load import read
 from incsnap.kafka.apicurio import ApicurioRegistry
 from incsnap.tables import TableId
 from incsnap.verify.evidence import connector_offsets
-from incsnap.verify.report import write_differences
+from incsnap.verify.report import TableReport, write_differences
 from incsnap.verify.verification import Choice, verify_tables
 from lab.addresses import MySqlAddress
 from lab.captured_database import CapturedDatabase, captured_database
@@ -116,7 +119,13 @@ def record(form: str, op: str, row: Mapping[str, object], pos: int, number: int)
             return Read(
                 0, 0, key.encode(), written.getvalue(), (("apicurio.value.globalId", number.to_bytes(8, "big")),)
             )
-    return Read(0, 0, head + key.encode(), head + json.dumps(value, separators=(",", ":")).encode())
+    return json_record({"id": row["id"]}, value, head)
+
+
+def json_record(key: object, value: object, head: bytes = b"") -> Read:
+    """Return a record of JSON. `head` stands before its key and value."""
+    written_key, written_value = (head + json.dumps(each, separators=(",", ":")).encode() for each in (key, value))
+    return Read(0, 0, written_key, written_value)
 
 
 @pytest.fixture
@@ -127,6 +136,32 @@ def play(
         yield made
 
 
+def compared(
+    spark: SparkSession,
+    play: CapturedDatabase,
+    table: TableId,
+    prefix: str,
+    properties: Mapping[str, str],
+    records: Sequence[Read],
+) -> TableReport:
+    """Write the topic of `table` in the name of a connector that has delivered everything, and compare the two.
+
+    `prefix`: the connector's `topic.prefix`. `properties`: its settings beside.
+    """
+    topic = f"{prefix}.{table}"
+    admin = AdminClient({"bootstrap.servers": play.kafka})
+    admin.create_topics([NewTopic(topic, 1)], request_timeout=30)[topic].result(30)
+    send(play.kafka, topic, records)
+    file = write_properties(play.folder / f"{prefix}.properties", {**properties, "topic.prefix": prefix})
+    with play.connect() as connection:
+        offsets = deliver_everything(connection, play.kafka, prefix)
+    places = {"bootstrap.servers": play.kafka, "offset.storage.topic": offsets}
+    worker = write_properties(play.folder / "worker.properties", places)
+    choice = Choice((str(table),), offsets=connector_offsets(file, worker), lists_history=True)
+    (report,) = verify_tables(spark, read(str(file), str(worker)).settings, choice)
+    return report
+
+
 def test_each_form_is_read_and_keys_with_an_odd_history_are_listed(play: CapturedDatabase, registry_url: str) -> None:
     api = registry_url.replace("/apis/ccompat/v7", "/apis/registry/v2")
     registry = ApicurioRegistry({URL: api, "apicurio.registry.auto-register": "true"}, "avro")
@@ -135,33 +170,71 @@ def test_each_form_is_read_and_keys_with_an_odd_history_are_listed(play: Capture
     with play.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {table.sql} (id INT PRIMARY KEY, v INT, w VARCHAR(9))")
         cursor.execute(f"INSERT INTO {table.sql} VALUES (1, 1, 'a'), (2, 2, 'b'), (3, 3, 'c'), (4, 4, 'd')")
-    admin = AdminClient({"bootstrap.servers": play.kafka})
     own = {**play.properties(), "table.include.list": f"{play.database}\\.t"}
     with launched_session(read(str(write_properties(play.folder / "all.properties", own))).settings) as spark:
         for form, more in FORMS.items():
             prefix = f"{play.prefix}-{form.replace(' ', '')}"
-            topic = f"{prefix}.{table}"
-            admin.create_topics([NewTopic(topic, 1)], request_timeout=30)[topic].result(30)
             again = [("u", {"id": 2, "v": v, "w": "b"}, pos) for v, pos in ((1, 20), (2, 30), (1, 20), (2, 30))]
             sent = [("r", {"id": 1, "v": 1, "w": "a"}, 0), ("c", {"id": 2, "v": 2, "w": "b"}, 10), *again]
             sent += [("c", {"id": 3, "v": 9, "w": "c"}, 40), ("c", {"id": 7, "v": 7, "w": "z"}, 50)]
-            send(play.kafka, topic, [record(form, *each, number) for each in sent])
             more = {**more, _API: api} if form == "Avro with ids in headers" else more
-            file = write_properties(play.folder / f"{prefix}.properties", {**own, "topic.prefix": prefix, **more})
-            with play.connect() as connection:
-                offsets = deliver_everything(connection, play.kafka, prefix)
-            places = {"bootstrap.servers": play.kafka, "offset.storage.topic": offsets}
-            worker = write_properties(play.folder / "worker.properties", places)
-            choice = Choice((str(table),), offsets=connector_offsets(file, worker), lists_history=True)
 
-            reports = verify_tables(spark, read(str(file), str(worker)).settings, choice)
+            report = compared(
+                spark, play, table, prefix, {**own, **more}, [record(form, *each, number) for each in sent]
+            )
 
-            write_differences(reports, play.folder / form)
+            write_differences([report], play.folder / form)
             lines = map(json.loads, (play.folder / form / f"{table}.jsonl").read_text().splitlines())
             named = {(line["key"]["id"], line["kind"]) for line in lines}
             rows_alone = form in _ROWS_ALONE
             history = set() if rows_alone else {(2, "sent_twice"), (2, "back_in_time")}
             expected = {(3, "wrong" if rows_alone else "stale"), (4, "missing"), (7, "extra"), *history}
-            assert (form, reports[0].refused, named) == (form, "", expected)
+            assert (form, report.refused, named) == (form, "", expected)
             keys = map(json.loads, (play.folder / form / f"{table}.keys.jsonl").read_text().splitlines())
             assert {key["id"] for key in keys} == {3, 4, 7}
+
+
+def test_converted_times_and_flattened_points_are_compared(play: CapturedDatabase) -> None:
+    table = TableId(play.database, "stops")
+    with play.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table.sql} (id INT PRIMARY KEY, at DATETIME(3), place POINT)")
+        rows = ", ".join(f"({number}, '2024-02-29 23:59:58.007', POINT(1, 2))" for number in (1, 2, 3))
+        cursor.execute(f"INSERT INTO {table.sql} VALUES {rows}, (4, NULL, NULL)")
+    own = {
+        **play.properties(),
+        "table.include.list": f"{play.database}\\.stops",
+        "transforms": "unwrap,text,flat",
+        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+        "transforms.unwrap.add.fields": "op",
+        "transforms.text.type": f"{_CONNECT}.TimestampConverter$Value",
+        "transforms.text.field": "at",
+        "transforms.text.target.type": "string",
+        "transforms.text.format": "yyyy/MM/dd HH:mm:ss.SSS",
+        "transforms.flat.type": f"{_CONNECT}.Flatten$Value",
+        "transforms.flat.delimiter": "_",
+    }
+    # Well-known binary of POINT(1, 2): little-endian, the type 1, and two doubles.
+    wkb = base64.b64encode(struct.pack("<BIdd", 1, 1, 1.0, 2.0)).decode()
+    right = {"at": "2024/02/29 23:59:58.007", "place_x": 1.0, "place_y": 2.0, "place_wkb": wkb, "place_srid": None}
+    sent: dict[int, dict[str, object]] = {
+        1: right,
+        2: {**right, "at": "2024/02/29 23:59:58.006"},
+        3: {**right, "place_y": 3.0},
+        4: dict.fromkeys(right),
+    }
+    records = [json_record({"id": key}, {"id": key, **row, "__op": "c"}) for key, row in sent.items()]
+    with launched_session(read(str(write_properties(play.folder / "all.properties", own))).settings) as spark:
+        report = compared(spark, play, table, play.prefix, own, records)
+
+        named = {(each.key, each.kind, tuple(each.columns)) for each in report.differences}
+        wrong = {(b'{"id":2}', "wrong", ("at",)), (b'{"id":3}', "wrong", ("place_y",))}
+        assert (report.refused, named) == ("", wrong)
+
+        of_marks = {
+            **own,
+            "transforms.unwrap.delete.tombstone.handling.mode": "rewrite",
+            "transforms.text.field": "__deleted",
+        }
+        report = compared(spark, play, table, f"{play.prefix}-marks", of_marks, [])
+
+        assert "change __deleted, which marks deletions" in report.refused

@@ -26,11 +26,15 @@ from pyspark.sql.types import StructType
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
-_BATCHES = 3
+_BATCHES = 4
 
 
 class _DryRunReader(DataSourceStreamReader):
-    """A source with one row per batch, and a new batch whenever Spark asks."""
+    """A source with one row per batch.
+
+    It has rows for as many batches as are needed. So no batch runs when the query is stopped: Spark would log an error
+    about the end of its task.
+    """
 
     def __init__(self) -> None:
         self._batch = 0
@@ -39,7 +43,7 @@ class _DryRunReader(DataSourceStreamReader):
         return {"batch": 0}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        self._batch += 1
+        self._batch = min(self._batch + 1, _BATCHES)
         return {"batch": self._batch}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -91,7 +95,7 @@ def dry_run(spark: SparkSession, folder: str) -> None:
         .start()
     )
     try:
-        while query.isActive and ((progress := query.lastProgress) is None or progress.batchId < _BATCHES):
+        while query.isActive and ((progress := query.lastProgress) is None or progress.batchId + 1 < _BATCHES):
             time.sleep(0.1)
         if error := query.exception():
             raise error

@@ -55,15 +55,15 @@ def _list_classes(spark: Mapping[str, str], home: str, classes: Path, folder: Pa
     with contextlib.closing(Gateway({**spark, "spark.driver.defaultJavaOptions": listing}, home)) as gateway:
         with gateway.offered():
             session = session_with(spark)
+        # PySpark's server of accumulators may lose the JVM before it is told to end. Its thread then prints a stack
+        # trace, at any time until this program ends.
+        accumulators: Any = session.sparkContext._accumulatorServer
+        accumulators.handle_error = lambda *_: None
         jvm = session.sparkContext._jvm
         assert jvm is not None
         class_path = str(jvm.System.getProperty("java.class.path"))
         try:
             dry_run(session, f"file://{folder}/checkpoint")
         finally:
-            # PySpark's server of accumulators may lose the JVM before it is told to end. Its thread then prints a stack
-            # trace, at any time until this program ends.
-            accumulators: Any = session.sparkContext._accumulatorServer
-            accumulators.handle_error = lambda *_: None
             session.stop()
     return class_path
