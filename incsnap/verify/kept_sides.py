@@ -65,6 +65,25 @@ class KeptPlan:
     topics: tuple[tuple[str, int, int, int], ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BlockPlaces:
+    """The files of a comparison's parts. A task on the same machine may write them.
+
+    The seed is part of their names. So a task that outlives its comparison spoils no later one in the same folder.
+    """
+
+    folder: str  #: absolute path of the folder
+    seed: int  #: seed of the hashes
+
+    def path(self, side: str, number: int) -> Path:
+        """Return the path of a part's file."""
+        return Path(self.folder, f"{side}-{self.seed:016x}-{number:06d}.arrow")
+
+    def write(self, side: str, number: int, block: bytes) -> None:
+        """Keep the block of a part."""
+        _write(self.path(side, number), block)
+
+
 class KeptSides:
     """The two sides of a comparison in a folder."""
 
@@ -141,20 +160,19 @@ class KeptSides:
 
     # -- the parts
 
+    @property
+    def places(self) -> BlockPlaces:
+        """The files of the parts."""
+        return BlockPlaces(str(self.folder.absolute()), self.seed)
+
     def left(self, side: str, count: int) -> list[int]:
         """Return the numbers below `count` of parts that have no file yet."""
-        names = {path.name for path in self.folder.glob(f"{side}-*.arrow")}
-        return [number for number in range(count) if _name(side, number) not in names]
-
-    def add(self, side: str, number: int, block: bytes) -> BlockFacts:
-        """Keep the block of a part, and return its facts."""
-        _write(self.folder / _name(side, number), block)
-        return read_block(pa.py_buffer(block))[1]
+        return [number for number in range(count) if not self.places.path(side, number).exists()]
 
     @contextmanager
     def block(self, side: str, number: int) -> Iterator[tuple[RecordBatch, BlockFacts]]:
         """Return the columns and the facts of a part. The columns are gone behind the block."""
-        with pa.memory_map(str(self.folder / _name(side, number))) as mapped:
+        with pa.memory_map(str(self.places.path(side, number))) as mapped:
             yield read_block(mapped)
 
 
@@ -192,12 +210,8 @@ def compared_text(parts: Collection[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
-def _name(side: str, number: int) -> str:
-    return f"{side}-{number:06d}.arrow"
-
-
 def _write(path: Path, content: bytes) -> None:
-    beside = path.with_suffix(".part")
+    beside = path.with_suffix(f".{os.getpid()}.part")
     with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         file.write(content)
     beside.replace(path)

@@ -1,9 +1,10 @@
 """The comparison of whole tables with their topics: it finds the keys whose rows differ.
 
-Tasks of Spark reduce both sides to hashes of keys and rows (`incsnap.verify.side_blocks`). The driver keeps these in a
-folder, and compares them in parts of the hashes' range (`incsnap.verify.matching`). The hashes only choose keys: what
-is reported was compared byte by byte, in a later round (`incsnap.verify.rounds`). The values of records are read again
-for the keys that were chosen.
+Tasks of Spark reduce both sides to hashes of keys and rows (`incsnap.verify.side_blocks`). The hashes are kept in a
+folder of the driver's machine. Tasks on that machine write them there, others send them to the driver. The driver
+compares them in parts of the hashes' range (`incsnap.verify.matching`). The hashes only choose keys: what is reported
+was compared byte by byte, in a later round (`incsnap.verify.rounds`). The values of records are read again for the keys
+that were chosen.
 """
 
 from __future__ import annotations
@@ -159,16 +160,28 @@ class WholeTables:
 
     def _read(self, side: str, parts: Sequence[P], weight: Callable[[P], int], read: Callable[[P], bytes]) -> None:
         """Read the parts that no file has."""
+        places = self._sides.places
+        is_here = self._jobs.on_this_machine
+
+        def kept(number: int, part: P) -> bytes:
+            block = read(part)
+            if not is_here:
+                return block
+            places.write(side, number, block)
+            return b""
+
         left = self._sides.left(side, len(parts))
         for number in sorted({*range(len(parts))} - {*left}):
-            with self._sides.block(side, number) as (_, facts):
-                self._note(side, number, facts, earlier=True)
+            self._note(side, number, earlier=True)
         self._progress.begin(f"reading {'tables' if side == ROWS else 'topics'}")
-        for number, block in self._jobs.run([(number, parts[number]) for number in left], weight, _TASK_ROWS, read):
-            self._note(side, number, self._sides.add(side, number, block), earlier=False)
+        for number, block in self._jobs.run([(number, parts[number]) for number in left], weight, _TASK_ROWS, kept):
+            if not is_here:
+                places.write(side, number, block)
+            self._note(side, number, earlier=False)
 
-    def _note(self, side: str, number: int, facts: BlockFacts, *, earlier: bool) -> None:
-        self._facts[side, number] = facts
+    def _note(self, side: str, number: int, *, earlier: bool) -> None:
+        with self._sides.block(side, number) as (_, facts):
+            self._facts[side, number] = facts
         if side == ROWS:
             self._progress.read(rows=facts.count * self._sample.every, earlier=earlier)
         else:
@@ -213,7 +226,7 @@ class WholeTables:
         if not parts:
             return []
 
-        def read(each: tuple[PartitionPart, Offsets]) -> bytes:
+        def read(_: int, each: tuple[PartitionPart, Offsets]) -> bytes:
             return stream_of(aside(read_chosen(client, *each, form)))
 
         def weight(each: tuple[PartitionPart, Offsets]) -> int:

@@ -50,7 +50,7 @@ def test_what_was_kept_is_there_for_another_process(tmp_path: Path) -> None:
     sides.note_low(LOW)
     sides.note_ranges(ranges)
     sides.note_topics({("orders", 1): 7}, {("orders", 1): 9})
-    sides.add(ROWS, 1, rows_block(range(5)))
+    sides.places.write(ROWS, 1, rows_block(range(5)))
     again = KeptSides.resumed(tmp_path / "kept", "these tables")
 
     assert (again.seed, again.low, again.ranges, again.topics) == (
@@ -67,7 +67,15 @@ def test_what_was_kept_is_there_for_another_process(tmp_path: Path) -> None:
 
 def test_a_file_that_was_not_finished_does_not_count(tmp_path: Path) -> None:
     sides = KeptSides.new(tmp_path, "these tables")
-    (tmp_path / "rows-000000.part").write_bytes(b"half")
+    sides.places.path(ROWS, 0).with_suffix(".1.part").write_bytes(b"half")
+
+    assert sides.left(ROWS, 1) == [0]
+
+
+def test_a_task_that_outlives_its_comparison_spoils_no_later_one(tmp_path: Path) -> None:
+    earlier = KeptSides.new(tmp_path, "these tables").places
+    sides = KeptSides.new(tmp_path, "these tables")
+    earlier.write(ROWS, 0, rows_block(range(2)))
 
     assert sides.left(ROWS, 1) == [0]
 
@@ -81,7 +89,7 @@ def test_nothing_is_resumed_that_is_not_there_or_is_another_comparison(tmp_path:
 
 
 def test_a_new_comparison_removes_the_files_of_the_last_one(tmp_path: Path) -> None:
-    KeptSides.new(tmp_path, "these tables").add(ROWS, 0, rows_block(range(2)))
+    KeptSides.new(tmp_path, "these tables").places.write(ROWS, 0, rows_block(range(2)))
     sides = KeptSides.new(tmp_path, "these tables")
 
     assert (sides.left(ROWS, 1), sides.low, sides.ranges, sides.topics) == ([0], None, None, None)
@@ -91,7 +99,7 @@ def test_a_new_comparison_removes_the_files_of_the_last_one(tmp_path: Path) -> N
 
 def test_only_the_user_may_read_what_is_kept(tmp_path: Path) -> None:
     sides = KeptSides.new(tmp_path / "kept", "these tables")
-    sides.add(ROWS, 0, rows_block(range(2)))
+    sides.places.write(ROWS, 0, rows_block(range(2)))
 
     modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "kept").iterdir()}
     assert ((tmp_path / "kept").stat().st_mode & 0o777, modes) == (0o700, {0o600})
@@ -119,10 +127,12 @@ def test_the_facts_of_a_topic_are_those_of_its_last_event_and_of_all_records(tmp
     block = records_block(
         [(b"a", change("c", 70)), (b"b", change("u", 50)), (None, read_row), (b"a", None), (b"b", b"x")]
     )
-    facts = KeptSides.new(tmp_path, "").add(RECORDS, 0, block)
+    sides = KeptSides.new(tmp_path, "")
+    sides.places.write(RECORDS, 0, block)
 
-    assert (facts.count, facts.unreadable) == (4, 1)
-    assert (facts.last, facts.snapshot) == (RowPlace(4, 50, 2), RowPlace(4, 900, 2))
+    with sides.block(RECORDS, 0) as (_, facts):
+        assert (facts.count, facts.unreadable) == (4, 1)
+        assert (facts.last, facts.snapshot) == (RowPlace(4, 50, 2), RowPlace(4, 900, 2))
 
 
 def test_slices_have_each_key_once_and_its_records_in_their_order(tmp_path: Path) -> None:
@@ -130,7 +140,7 @@ def test_slices_have_each_key_once_and_its_records_in_their_order(tmp_path: Path
     listed = keys(range(50))
     for number in range(3):
         values: list[tuple[bytes | None, bytes | None]] = [(key, change("c", 100 + number)) for key in listed]
-        sides.add(RECORDS, number, records_block([*values, *values], first=200 * number))
+        sides.places.write(RECORDS, number, records_block([*values, *values], first=200 * number))
     seen: dict[bytes, list[int]] = {}
     for bounds in hash_ranges(7):
         slices = SideSlices(sides, RECORDS, [0, 1, 2], bounds)
@@ -160,7 +170,7 @@ def test_the_offsets_of_chosen_keys_are_found(tmp_path: Path) -> None:
     sides = KeptSides.new(tmp_path, "")
     listed = keys(range(30))
     values: list[tuple[bytes | None, bytes | None]] = [(key, None) for key in [*listed, *listed[:10]]]
-    sides.add(RECORDS, 0, records_block(values))
+    sides.places.write(RECORDS, 0, records_block(values))
     chosen = np.sort(hash64(pa.array([listed[3], listed[20], b"none"], pa.binary()), 1))
 
     with sides.block(RECORDS, 0) as (batch, _):
