@@ -80,7 +80,7 @@ class BlockPlaces:
         return Path(self.folder, f"{side}-{self.seed:016x}-{number:06d}.arrow")
 
     def write(self, side: str, number: int, block: bytes) -> None:
-        """Keep the block of a part."""
+        """Keep the block of a part. Raise ConfigError if the file cannot be written."""
         _write(self.path(side, number), block)
 
 
@@ -195,10 +195,7 @@ def held(folder: Path) -> Iterator[None]:
             f"Another process compares these tables with their topics, in {folder}", "Wait until it has ended."
         ) from None
     except OSError as error:
-        raise ConfigError(
-            f"{folder} cannot be written: {error.strerror or error}",
-            "Set the environment variable INCSNAP_CACHE to a folder on a disk with room.",
-        ) from None
+        raise _not_written(folder, error) from None
     try:
         yield
     finally:
@@ -212,9 +209,19 @@ def compared_text(parts: Collection[str]) -> str:
 
 def _write(path: Path, content: bytes) -> None:
     beside = path.with_suffix(f".{os.getpid()}.part")
-    with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write(content)
-    beside.replace(path)
+    try:
+        with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(content)
+        beside.replace(path)
+    except OSError as error:
+        raise _not_written(path.parent, error) from None
+
+
+def _not_written(folder: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{folder} cannot be written: {error.strerror or error}",
+        "Set the environment variable INCSNAP_CACHE to a folder on a disk with room.",
+    )
 
 
 def _clear(folder: Path) -> None:

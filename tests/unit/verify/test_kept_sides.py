@@ -13,7 +13,7 @@ from incsnap.columns.hashing import hash64
 from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.questions import KeyOrder
-from incsnap.verify.kept_sides import RECORDS, ROWS, KeptRange, KeptSides, held
+from incsnap.verify.kept_sides import RECORDS, ROWS, BlockPlaces, KeptRange, KeptSides, held
 from incsnap.verify.proof import Low, RowPlace
 from incsnap.verify.record_reading import RecordForm, read
 from incsnap.verify.side_blocks import table_block, table_columns, topic_block, topic_columns
@@ -120,6 +120,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         held(tmp_path / "file" / "kept"),
     ):
         pass
+    with pytest.raises(ConfigError, match="file cannot be written: Not a directory"):
+        BlockPlaces(str(tmp_path / "file"), 1).write(ROWS, 0, b"")
 
 
 def test_the_facts_of_a_topic_are_those_of_its_last_event_and_of_all_records(tmp_path: Path) -> None:
