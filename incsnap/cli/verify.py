@@ -91,14 +91,10 @@ def verify(
     # Rows are in Spark's temporary files. Only this user may read them.
     os.umask(0o077)
     leave_pandas_out()
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     from incsnap.cli import interrupts, output
     from incsnap.cli.progress_display import shown
     from incsnap.config.load import read
     from incsnap.errors import ConfigError, IncsnapError
-    from incsnap.spark.error_text import error_from_text
     from incsnap.spark.launch.startup import launched
     from incsnap.verify.allowance import VerificationStopped
     from incsnap.verify.evidence import connector_offsets
@@ -143,12 +139,6 @@ def verify(
         raise click.exceptions.Exit(NO_ANSWER) from None
     except IncsnapError as error:
         output.problem(error.message, error.hint)
-        raise click.exceptions.Exit(NO_ANSWER) from None
-    except (PySparkException, Py4JError) as error:
-        known = error_from_text(str(error))
-        if known is None:
-            raise
-        output.problem(known.message, known.hint)
         raise click.exceptions.Exit(NO_ANSWER) from None
     if differences and not repair:
         write_differences(reports, Path(differences))

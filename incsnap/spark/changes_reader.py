@@ -41,9 +41,9 @@ from incsnap.planner.planner import Planner, first_position
 from incsnap.planner.unfinished_batch import refuse_inside_of_transaction
 from incsnap.snapshot.offset import Offset, digest
 from incsnap.spark import process_log
-from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.query_watch import begin_watch
 from incsnap.spark.spark_release import SupportsTriggerAvailableNow, arrow_schema
+from incsnap.tasks.error_text import hint_in_message
 from incsnap.tasks.frame_rows import FramePart, frame_parts, frame_rows
 
 if TYPE_CHECKING:

@@ -25,12 +25,12 @@ from incsnap.mysql import watermarks
 from incsnap.mysql.session import connect
 from incsnap.spark import process_log
 from incsnap.spark.changes_reader import ChangesReader
-from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.spark_release import spark_schema
 from incsnap.spark.table_frames import TableFrame, present_shape
 from incsnap.tables import TableId
 from incsnap.tasks.change_marks import CHANGE_FIELDS
 from incsnap.tasks.described_rows import DESCRIBED_ROWS
+from incsnap.tasks.error_text import hint_in_message
 from incsnap.tasks.frame_columns import RECORD
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,6 @@ from incsnap.errors import ServerUnreachable, shorten
 from incsnap.monitoring.gap_status import GapStatus
 from incsnap.monitoring.job_status import Watch
 from incsnap.monitoring.status import clock_ms
-from incsnap.spark.error_text import error_from_text
 from incsnap.spark.reader_jobs import ENDED
 from incsnap.spark.reader_turns import turns_of
 from incsnap.verify.allowance import Allowance
@@ -86,7 +85,7 @@ class GapRecovery:
                     failures = _TOGETHER
                 continue
             except Exception as error:  # noqa: BLE001 - the stream goes on, whatever the comparison meets
-                failure = error_from_text(str(error)) or error
+                failure = error
             if self._stopping.wait(_PAUSE_SECONDS):
                 return  # the session has ended, and with it what was running
             if len(self._course.answers) > answered:

@@ -20,7 +20,6 @@ from pyspark.sql import SparkSession
 
 from incsnap.config.settings import Settings
 from incsnap.errors import IncsnapError
-from incsnap.spark.error_text import error_from_text
 from incsnap.spark.reader_jobs import ENDED
 from incsnap.spark.reader_turns import turns_of
 from incsnap.verify.allowance import Allowance, VerificationStopped
@@ -110,6 +109,7 @@ class JobVerification:
 
 
 def _cause(error: Exception) -> str:
-    """Return what happened and what to do. The text of Spark's error ends with the Python error of a task."""
-    known = error if isinstance(error, IncsnapError) else error_from_text(str(error))
-    return f"{known.message}. {known.hint}" if known is not None else str(error).strip()[-_LONGEST_CAUSE:]
+    """Return what happened and what to do. The text of an unknown error of Spark ends with the error of a task."""
+    if isinstance(error, IncsnapError):
+        return f"{error.message}. {error.hint}"
+    return str(error).strip()[-_LONGEST_CAUSE:]

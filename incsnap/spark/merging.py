@@ -15,12 +15,12 @@ from pyspark.sql.types import StructField
 
 from incsnap.errors import ConfigError
 from incsnap.spark.described_batches import DescribedBatch, described_batch, described_stream
-from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.frames import FORMAT, HIDDEN_KEY, KEY
 from incsnap.spark.lake_columns import StreamColumns
 from incsnap.spark.lake_table import LakeTable
 from incsnap.tables import quote
 from incsnap.tasks.change_marks import CHANGE_FIELDS
+from incsnap.tasks.error_text import hint_in_message
 
 _NEWEST = "incsnap_newest"
 

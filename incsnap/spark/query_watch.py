@@ -27,7 +27,7 @@ from incsnap.monitoring.job_status import Watch, failure_of
 from incsnap.monitoring.outages import KAFKA, MYSQL, Outages
 from incsnap.monitoring.status import FAILED, STOPPED, Sums
 from incsnap.mysql.session import close, connect
-from incsnap.spark.error_text import error_from_text
+from incsnap.tasks.error_text import error_from_text
 from signals.send import new_id
 
 log = logging.getLogger(__name__)

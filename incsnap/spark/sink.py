@@ -24,9 +24,9 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.event_topics import event_topics
 from incsnap.kafka.transaction import BucketWriter
 from incsnap.spark import process_log
-from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.source import OPTION
 from incsnap.tasks.bucket import write_bucket
+from incsnap.tasks.error_text import hint_in_message
 from incsnap.tasks.left_out import SizeRule
 
 _log = logging.getLogger(__name__)

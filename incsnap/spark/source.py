@@ -28,9 +28,9 @@ from incsnap.planner.planner import Planner, first_position
 from incsnap.snapshot.delivered_place import batch_place
 from incsnap.snapshot.offset import digest
 from incsnap.spark import process_log
-from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.prefix_taken import refuse_if_taken
 from incsnap.tasks import blocks
+from incsnap.tasks.error_text import hint_in_message
 from incsnap.tasks.partitions import ReadyPart, SlicePart
 from incsnap.tasks.slice_files import SliceFiles
 from incsnap.tasks.slice_rows import slice_rows

@@ -27,12 +27,12 @@ from incsnap.errors import IncsnapError, ServerUnreachable, SinkError, shorten
 from incsnap.monitoring.job_status import failure_of
 from incsnap.monitoring.outages import Outages
 from incsnap.monitoring.status import RETRYING, STARTING, STOPPING
-from incsnap.spark.error_text import error_from_text
 from incsnap.spark.full_disk import disk_full
 from incsnap.spark.job import Run, begin, stop
 from incsnap.spark.launch.startup import Launch
 from incsnap.spark.prefix_start import PrefixStart
 from incsnap.spark.query_watch import watching
+from incsnap.tasks.error_text import error_from_text
 from incsnap.version import __version__
 
 log = logging.getLogger(__name__)

@@ -27,10 +27,10 @@ from incsnap.mysql.chunk_reader import stream_rows
 from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.session import connect, query
 from incsnap.planner.key_ranges import HINT, RangePart, range_tail, ranges_of
-from incsnap.spark.error_text import hint_in_message
 from incsnap.spark.spark_release import arrow_schema
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.change_marks import CHANGE_FIELDS, first_position_of
+from incsnap.tasks.error_text import hint_in_message
 from incsnap.tasks.frame_columns import SchemaChanged
 
 #: Seconds that the server waits for a task that takes no rows because Spark keeps it waiting.

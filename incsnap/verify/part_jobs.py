@@ -13,8 +13,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TypeVar
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 
+from incsnap.tasks.error_text import error_from_text, hint_in_message
 from incsnap.verify.allowance import Allowance
 
 P = TypeVar("P")
@@ -49,7 +52,8 @@ class PartJobs:
         """Yield the number and the block of each part, as its job is done.
 
         `parts`: their numbers, and the things that `read` makes blocks of. Parts of a common `weight` up to `most` have
-        one task. Raise VerificationStopped if the comparison shall end; jobs that run are cancelled.
+        one task. Raise VerificationStopped if the comparison shall end; jobs that run are cancelled. Raise the
+        IncsnapError of a task.
         """
         tasks = _grouped(parts, weight, most)
         if self._allowance.tasks is not None:
@@ -105,17 +109,27 @@ def _grouped(parts: Sequence[tuple[int, P]], weight: Callable[[P], int], most: i
 def _blocks(
     context: SparkContext, tasks: Sequence[Sequence[tuple[int, P]]], read: Callable[[int, P], bytes]
 ) -> list[Block]:
-    """Return the blocks of the parts of some tasks, which run at the same time."""
+    """Return the blocks of the parts of some tasks, which run at the same time. Raise the IncsnapError of a task."""
 
     def read_all(numbers: Iterable[int]) -> Iterator[Block]:
         for task in numbers:
             for number, part in tasks[task]:
-                block = read(number, part)
+                with hint_in_message():
+                    block = read(number, part)
                 for begin in range(0, max(1, len(block)), _VALUE_BYTES):
                     yield number, block[begin : begin + _VALUE_BYTES]
 
     # A job of an RDD has no query that is analysed and planned.
+    job = context.parallelize(range(len(tasks)), len(tasks)).mapPartitions(read_all)
+    try:
+        read_parts = job.collect()
+    except (PySparkException, Py4JError) as error:
+        # The error's text is in the JVM, which may have ended when a caller needs the text.
+        known = error_from_text(str(error))
+        if known is None:
+            raise
+        raise known from None
     by_part: dict[int, list[bytes]] = {}
-    for number, part_bytes in context.parallelize(range(len(tasks)), len(tasks)).mapPartitions(read_all).collect():
+    for number, part_bytes in read_parts:
         by_part.setdefault(number, []).append(part_bytes)
     return [(number, b"".join(each)) for number, each in by_part.items()]
