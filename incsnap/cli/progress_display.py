@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from incsnap.cli.output import error_console
+from incsnap.monitoring.amounts import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,21 +42,10 @@ def line(seen: Seen) -> str:
 
     >>> from incsnap.verify.progress import Seen
     >>> line(Seen(5_000, 10_000, 0, 10_000, "reading tables", 90.0))
-    'reading tables: 5,000 of 10,000 rows and 0 of 10,000 records, 25 %, 1:30 left'
+    'reading tables: 5,000 of 10,000 rows and 0 of 10,000 records, 25 %, 1 min 30 s left'
     """
     left = "" if seen.seconds_left is None else f", {duration(seen.seconds_left)} left"
     return f"{seen.step}: {seen}, {100 * seen.share:.0f} %{left}"
-
-
-def duration(seconds: float) -> str:
-    """Return a duration as hours, minutes and seconds.
-
-    >>> duration(7_384.4), duration(9)
-    ('2:03:04', '0:09')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 @contextmanager
