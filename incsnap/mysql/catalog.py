@@ -108,6 +108,20 @@ def collations_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[T
     return by_table
 
 
+def row_counts(connection: Connection[Any], ids: Sequence[TableId]) -> dict[TableId, int]:
+    """Return about how many rows each table has, by the server's statistics; 0 for a table without statistics."""
+    counts = dict.fromkeys(ids, 0)
+    for part in _parts(ids):
+        for database, name, rows in query(
+            connection,
+            "SELECT TABLE_SCHEMA, TABLE_NAME, COALESCE(TABLE_ROWS, 0) FROM information_schema.TABLES"
+            " WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s",
+            (part,),
+        ):
+            counts[TableId(str(database), str(name))] = int(rows)
+    return counts
+
+
 def indexes_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[TableId, list[Index]]:
     """Return the visible B-tree indexes of each table: the primary key first, then unique indexes, then the others."""
     by_table: dict[TableId, dict[str, list[tuple[str | None, bool]]]] = {}

@@ -18,8 +18,7 @@ from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import ConnectorOffsets
-from incsnap.mysql import watermarks
-from incsnap.mysql.session import query
+from incsnap.mysql import catalog, watermarks
 from incsnap.planner.key_ranges import ranges_of
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.both_sides import LiveSides
@@ -176,7 +175,8 @@ class Course:
         return low
 
     def select(self, keys: None) -> None:
-        counts = self._row_counts()
+        known = catalog.row_counts(self._connection, [table.shape.id for table in self._members])
+        counts = [known[table.shape.id] for table in self._members]
         ends, begins = self._topic_ends()
         self._resources.progress.expect(sum(counts), sum(end - begins[each] for each, end in ends.items()))
         if self._kept.ranges is None:
@@ -205,17 +205,6 @@ class Course:
         """Return the ends and the beginnings of the topics' partitions."""
         counts = {topic: of_topic[0].partitions for topic, of_topic in self._tables.items()}
         return topic_ends(self._client, counts), topic_ends(self._client, counts, first=True)
-
-    def _row_counts(self) -> list[int]:
-        """Return about how many rows each table has, by the server's statistics."""
-        known = query(
-            self._connection,
-            "SELECT TABLE_SCHEMA, TABLE_NAME, COALESCE(TABLE_ROWS, 0) FROM information_schema.TABLES"
-            f" WHERE (TABLE_SCHEMA, TABLE_NAME) IN ({', '.join(['(%s, %s)'] * len(self._members))})",
-            tuple(name for table in self._members for name in (table.shape.id.database, table.shape.id.table)),
-        )
-        counts = {(str(database), str(table)): int(rows) for database, table, rows in known}
-        return [counts.get((table.shape.id.database, table.shape.id.table), 0) for table in self._members]
 
     def _ranges(self, number: int, rows: int) -> list[KeptRange]:
         count, table = rows // _RANGE_ROWS, self._members[number].shape.id

@@ -26,7 +26,7 @@ from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.mysql import catalog
-from incsnap.mysql.session import connect, query
+from incsnap.mysql.session import connect
 from incsnap.mysql.watermarks import wait_until_executed
 from incsnap.planner.key_ranges import RangePart, ranges_of
 from incsnap.tables import TableId, TableShape
@@ -143,11 +143,7 @@ class GapCourse:
             for table in catalog.tables(connection, settings.tables)
             if settings.snapshot.included(table) and table != settings.signals.data_collection
         ]
-        rows = query(
-            connection, "SELECT TABLE_SCHEMA, TABLE_NAME, COALESCE(TABLE_ROWS, 0) FROM information_schema.TABLES"
-        )
-        counts = {TableId(str(database), str(table)): int(count) for database, table, count in rows}
-        return {table: counts.get(table, 0) for table in captured if str(table) not in named}
+        return catalog.row_counts(connection, [table for table in captured if str(table) not in named])
 
     def _answer(self, connection: Connection[Any], group: Mapping[TableId, int], behind: GtidSet) -> list[TableAnswer]:
         """Compare a group of tables, and return what is sent again of each."""
