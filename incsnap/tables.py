@@ -17,7 +17,7 @@ _QUALIFIED = re.compile(rf"{_NAME}\.{_NAME}")
 class TableId:
     """A table, with the spelling of the server."""
 
-    database: str
+    database: str  #: name of the database
     table: str  #: name without the database
 
     @classmethod
@@ -72,12 +72,12 @@ BYTE_STRINGS = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob
 class Column:
     """A column, described in equal terms whether it was read from a table map event or from information_schema."""
 
-    name: str
+    name: str  #: name of the column
     #: MySQL's DATA_TYPE in lower case: tinyint smallint mediumint int bigint decimal float double char varchar tinytext
     #: text mediumtext longtext binary varbinary tinyblob blob mediumblob longblob enum set date time datetime timestamp
     #: year json bit vector geometry point linestring polygon multipoint multilinestring multipolygon geomcollection ...
     type: str
-    nullable: bool = True
+    nullable: bool = True  #: whether the column takes NULL
     unsigned: bool = False  #: False for types that are not numbers
     length: int = 0  #: most bytes of char(n), varchar(n), binary(n) and varbinary(n); bits of bit(n); 0 for other types
     precision: int = 0  #: of decimal(precision, scale); 0 for other types
@@ -119,7 +119,7 @@ TableDefaults = tuple[tuple[TableId, Defaults], ...]
 class TableShape:
     """The columns and the key of a table at one moment."""
 
-    id: TableId
+    id: TableId  #: name of the table
     columns: tuple[Column, ...]  #: in ordinal order
     #: indexes of the primary key's columns in `columns`, in the key's order; empty: no primary key
     key: tuple[int, ...] = ()

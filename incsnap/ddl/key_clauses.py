@@ -29,7 +29,7 @@ class DeclaredKey:
     """An index as a statement declares it."""
 
     name: str  #: PRIMARY for a primary key; "" if the server chooses the name
-    unique: bool
+    unique: bool  #: whether the index is a primary or a unique key
     parts: tuple[KeyPart, ...]  #: columns and expressions, in order
     for_foreign_key: bool = False  #: The server makes the index for a foreign key, unless another index serves.
 

@@ -24,7 +24,7 @@ class Key:
     """An index of a table, unique or not."""
 
     name: str  #: "" if the server chose the name and it is not certain
-    unique: bool
+    unique: bool  #: whether the index is a primary or a unique key
     parts: tuple[KeyPart, ...]  #: columns and expressions, in order
 
 

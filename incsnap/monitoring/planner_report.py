@@ -56,7 +56,7 @@ class PlannerReport:
 
     made_ms: int  #: when the report was made, in milliseconds since 1970
     asked_ms: int  #: when Spark last asked for a batch, in milliseconds since 1970
-    stream: StreamStatus
+    stream: StreamStatus  #: lag and counts of the stream
     snapshot: SnapshotStatus  #: without rates and remaining times, which the driver adds
     notifications: tuple[NotificationStatus, ...] = ()  #: the last 50
     #: Whether this run of the query has finished a batch or had nothing to send. Otherwise the lag is unknown.

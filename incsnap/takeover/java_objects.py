@@ -35,10 +35,10 @@ class NotUnderstood(ValueError):
 class _ClassOf:
     """The description of a class in the stream."""
 
-    name: str
-    flags: int
+    name: str  #: full name, such as java.lang.Long
+    flags: int  #: bits that say how its objects are written
     fields: tuple[tuple[str, str], ...]  #: (type code, name)
-    parent: _ClassOf | None
+    parent: _ClassOf | None  #: class above it that can be serialised; None: there is none
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class _Object:
     """An object of the stream: its fields, and what its class has written besides them."""
 
     name: str  #: name of its class
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)  #: values by the names of fields
     more: list[Any] = field(default_factory=list)  #: objects, and blocks of data as bytes
 
 

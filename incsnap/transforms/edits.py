@@ -36,6 +36,7 @@ class EditFields:
 
     name: str  #: of the transform, for messages
     side: Literal["Key", "Value"]  #: what is edited
+    #: what is done to the fields
     edit: MaskFields | KeepFields | CastFields | ConvertTimestamp | ExtractField | HoistField | FlattenFields
     kind: Literal["EditFields"] = "EditFields"  #: name of the class where settings are stored as JSON
 

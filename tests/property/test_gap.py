@@ -1,7 +1,7 @@
 """Tests of the rules that close a gap against a modelled server, job and topic, and with wrong rules.
 
-At the end the topic must show the table, no key may have gone back in time behind the gap, and a key that is the same
-must not be sent while nobody writes. Each mutant replaces a rule by a wrong one, and one of the three must break.
+Three things hold at the end. The topic shows the table. No key has gone back in time behind the gap. A key that is the
+same was not sent while nobody wrote. Each mutant replaces a rule by a wrong one, and one of the three must break.
 """
 
 from __future__ import annotations
