@@ -73,7 +73,9 @@ class Notices:
 
     def poll(self, seconds: float = 0.0) -> list[dict[str, Any]]:
         """Read and return the new notifications. Wait up to `seconds` for the first."""
-        notifications = [json.loads(message.value() or b"null") for message in self.follower.poll(seconds)]
+        read = [json.loads(message.value() or b"null") for message in self.follower.poll(seconds)]
+        # With `value.converter.schemas.enable` a notification stands beside its schema.
+        notifications = [each.get("payload", each) for each in read]
         self.all += notifications
         return notifications
 

@@ -83,7 +83,7 @@ class Naming:
         if verdict is Verdict.EQUAL:
             return None
         record, history = outcome.record, self._sides.histories[key]
-        last = None if later is None else later.last.get(key)
+        last = outcome.event_before(None if later is None else later.last.get(key))
         older = older_record(record, history.older)
         kind = kind_of(outcome.row, record, older, last)
         place = None if record is None else record.place or record.read_at

@@ -35,7 +35,15 @@ class Outcome:
     low: Low  #: low watermark of the round that decided
     judgement: Judgement  #: of that round
     unproved: str = ""  #: why nothing is proved; "" if the judgement is one
-    last_event: RowPlace | None = None  #: place of the key's last event in the binlog; None: unknown
+    last_event: RowPlace | None = None  #: place of the key's last event that the round has read; None: none
+
+    def event_before(self, last: RowPlace | None) -> RowPlace | None:
+        """Return the place of the key's last event before the round that decided; None if it is not known.
+
+        `last`: place of the key's last event, read from the binlog after all rounds. The key may have changed again by
+        then, and such a change says nothing about the record that the round has seen.
+        """
+        return self.last_event if last is None or last >= self.low.end else last
 
 
 class TopicEnds(Protocol):

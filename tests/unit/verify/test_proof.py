@@ -7,6 +7,7 @@ from dataclasses import replace
 from incsnap.gtid import GtidSet
 from incsnap.verify.kinds import EXTRA, MISSING, NO_TOMBSTONE, STALE, WRONG, kind_of, older_record
 from incsnap.verify.proof import Events, Judgement, LastRecord, Low, Reached, RowPlace, Verdict, judge
+from incsnap.verify.rounds import Outcome
 
 KEY = ("shop.orders", b'{"id":1}')
 LOW = Low(GtidSet(), RowPlace(3, 500))
@@ -86,6 +87,16 @@ def test_a_row_of_a_snapshot_is_stale_if_the_binlog_has_a_later_change() -> None
     assert kind_of(b"new", read, None, RowPlace(3, 200)) == STALE
     assert kind_of(b"new", read, None, RowPlace(3, 100)) == WRONG
     assert kind_of(b"new", replace(read, read_at=None), None, RowPlace(3, 200)) == WRONG
+
+
+def test_a_change_behind_the_round_that_decided_does_not_make_its_record_stale() -> None:
+    low = Low(LOW.executed, RowPlace(3, 150))
+    known = Outcome(b"new", ALIVE, low, Judgement(Verdict.DIFFERENT), last_event=RowPlace(3, 120))
+
+    assert known.event_before(RowPlace(3, 140)) == RowPlace(3, 140)
+    assert known.event_before(RowPlace(3, 150)) == RowPlace(3, 120)
+    assert known.event_before(None) == RowPlace(3, 120)
+    assert replace(known, last_event=None).event_before(RowPlace(3, 150)) is None
 
 
 def test_the_newest_older_record_with_the_row_is_found() -> None:
