@@ -41,8 +41,8 @@ SNAPSHOTS = (
             "Whether tables that the lists take later, and tables that are renamed into them, are read by a snapshot.",
             "parallel", see="new-tables"),
     Setting("incsnap.online.ddl.reread", one_of("never", "changed", "all"), "never",
-            "Whether a table is read again behind an ALTER TABLE that gives old rows values no consumer can know, or"
-            " behind each one that changes columns.", "changed", see="old-rows-behind-alter-table"),
+            "Which ALTER TABLE has its table read again: none, one with values no consumer knows, or each of columns.",
+            "changed", see="old-rows-behind-alter-table"),
     Setting("incsnap.gap.recovery", one_of("snapshot", "differences"), "snapshot",
             "What `when_needed` reads behind a gap in the binlog: all rows, or those that differ from the topics.",
             see="repair-behind-a-gap"),
