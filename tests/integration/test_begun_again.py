@@ -29,6 +29,7 @@ from lab.mysql_client import connect
 from signals import send
 from tests.support.mysql_versions import reset_statement
 from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.purging import purge_binlog
 
 pytestmark = pytest.mark.servers
 _FOREIGN = "aaaaaaaa-0000-4000-8000-00000000000a"
@@ -90,8 +91,7 @@ class Shop:
 
     def purge(self) -> None:
         self.run("FLUSH BINARY LOGS")
-        newest = self.run("SHOW BINARY LOGS")[-1][0]
-        self.run(f"PURGE BINARY LOGS TO '{newest}'")
+        purge_binlog(self._connection)
 
     def sent(self, job: PlannedJob, table: str = "a") -> list[tuple[str, int, int]]:
         """Return (op, id, v) of each record that the job has sent for the table."""

@@ -23,6 +23,7 @@ from lab.addresses import MySqlAddress
 from lab.servers import servers
 from tests.support.mysql_versions import has_tags
 from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.purging import purge_binlog
 from tests.support.server_session import ServerSession
 from tests.support.stream_in_memory import of_shop, rows_of
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -191,7 +192,7 @@ def test_a_file_that_was_purged_under_a_job_that_was_away_is_no_other_binlog(ser
     with tail(BEGIN, server) as running:
         before = advanced(running, BEGIN, server, server.uuid)
     server.run("FLUSH BINARY LOGS")
-    server.run(f"PURGE BINARY LOGS TO '{server.end()[0]}'")
+    purge_binlog(server.connection)
     server.insert(2)
     with tail(before, server) as restarted:
         assert ids(restarted, before, advanced(restarted, before, server, server.uuid)) == [2]
@@ -204,12 +205,9 @@ def test_a_connection_that_is_made_again_finds_its_binlog_the_same(server: Serve
             server.insert(number)
             before, end = end, advanced(running, end, server, server.uuid)
             assert ids(running, before, end) == [number]
-            for (dumping,) in server.run(
-                "SELECT PROCESSLIST_ID FROM performance_schema.threads WHERE PROCESSLIST_COMMAND LIKE 'Binlog Dump%'"
-            ):
-                server.run(f"KILL {dumping}")
+            server.end_dumps()
             server.run("FLUSH BINARY LOGS")
-            server.run(f"PURGE BINARY LOGS TO '{server.end()[0]}'")
+            purge_binlog(server.connection)
         assert server.run("SHOW BINARY LOGS")[0][0] == "binlog.000006"
         end = advanced(running, end, server, server.uuid)
     with tail(end, server) as restarted:

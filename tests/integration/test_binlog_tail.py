@@ -22,6 +22,7 @@ from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.servers import servers
 from tests.support.mysql_versions import has_tags
+from tests.support.purging import purge_binlog
 from tests.support.server_session import ServerSession
 from tests.support.stream_in_memory import contents_of, rows_of, transactions_of
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -331,7 +332,7 @@ def test_purged_transactions_and_missing_checksums_on_a_server_of_its_own() -> N
             with source.tail(start) as tail:
                 batch = tail.advance(start, MB, 1000, (end.file, end.pos), PATIENCE_SECONDS)
                 assert (batch.events, batch.end.at) == (40, end.at)
-            source.run(f"PURGE BINARY LOGS TO '{end.file}'")
+            purge_binlog(source.connection)
             with source.tail(start) as tail, pytest.raises(GtidsPurged) as caught:
                 tail.advance(start, MB, 1000, (end.file, end.pos), PATIENCE_SECONDS)
             assert "execute-snapshot" in caught.value.hint

@@ -42,12 +42,6 @@ class Server(ServerSession):
         for number in ids:
             self.commit(number, f"INSERT INTO shop.t VALUES ({number}, 'row {number}')")
 
-    def end_dumps(self) -> None:
-        for (number,) in self.run(
-            "SELECT PROCESSLIST_ID FROM performance_schema.threads WHERE PROCESSLIST_COMMAND LIKE 'Binlog Dump%'"
-        ):
-            self.run(f"KILL {number}")
-
 
 @pytest.fixture(scope="module")
 def addresses() -> Iterator[tuple[MySqlAddress, MySqlAddress]]:

@@ -18,7 +18,7 @@ from incsnap.mysql.preflight import Finding, findings, require
 from incsnap.mysql.session import connect
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect as open_session
-from tests.support.mysql_versions import end_of_binlog
+from tests.support.purging import purge_binlog
 
 pytestmark = [pytest.mark.servers, pytest.mark.named_rows("`incsnap check` warns of MINIMAL")]
 
@@ -172,8 +172,7 @@ def test_an_offset_that_lacks_purged_transactions_is_found(
 ) -> None:
     settings = _settings(mysql_address, database)
     run("FLUSH BINARY LOGS")
-    newest, _ = end_of_binlog(root)
-    run(f"PURGE BINARY LOGS TO '{newest}'")
+    purge_binlog(root)
     with closing(connect(settings.mysql)) as connection:
         purged = watermarks.purged(connection)
 

@@ -22,6 +22,7 @@ from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.mysql_versions import end_of_binlog
 from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, settings_of
+from tests.support.purging import purge_binlog
 
 pytestmark = pytest.mark.servers
 _FOREIGN = "aaaaaaaa-0000-4000-8000-00000000000a"
@@ -50,6 +51,10 @@ class Server:
 
     def end(self) -> tuple[str, int]:
         return end_of_binlog(self._connection)
+
+    def purge(self) -> None:
+        """Purge all files but the last one."""
+        purge_binlog(self._connection)
 
     def events(self, file: str) -> list[tuple[int, str]]:
         """Position and type of each."""
@@ -117,8 +122,7 @@ def test_a_job_sends_all_that_the_binlog_has_from_its_beginning(
 ) -> None:
     server.insert(1)
     server.run("FLUSH BINARY LOGS")
-    oldest, _ = server.end()
-    server.run(f"PURGE BINARY LOGS TO '{oldest}'")
+    server.purge()
     server.insert(2, 3)
 
     with planned_jobs(partial(settings, setting), tmp_path, one_checkpoint=True) as begin:
@@ -156,7 +160,7 @@ def test_times_whose_transactions_the_server_cannot_surely_send_are_refused(serv
     time_us = server.now_us()
     server.insert(2)
     server.run("FLUSH BINARY LOGS")
-    server.run(f"PURGE BINARY LOGS TO '{server.end()[0]}'")
+    server.purge()
     connect_ = partial(dial, settings().mysql)
 
     with pytest.raises(ConfigError, match=r"may be purged$"):
@@ -228,7 +232,7 @@ def test_places_behind_which_the_server_has_purged_something_are_refused(server:
     lost = server.executed()
     server.run("FLUSH BINARY LOGS")
     newest, _ = server.end()
-    server.run(f"PURGE BINARY LOGS TO '{newest}'")
+    server.purge()
 
     assert "the binlog no longer holds" in refusal(settings(gtid__set=place)).message
     assert f"the oldest is {newest}" in refusal(settings(binlog__file=file)).message

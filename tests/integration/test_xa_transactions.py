@@ -24,8 +24,8 @@ from incsnap.mysql.watermarks import executed
 from incsnap.snapshot.offset import Offset
 from lab.addresses import MySqlAddress
 from lab.servers import servers
-from tests.support.mysql_versions import end_of_binlog
 from tests.support.planned_job import PlannedJob, run, settings_of
+from tests.support.purging import purge_binlog
 
 pytestmark = pytest.mark.servers
 
@@ -257,8 +257,7 @@ def test_found_xa_transactions_survive_a_restart_and_a_purge(
             job = captured.job()
             job.restart()
             job.batches_until(lambda: captured.waiting(job.offset) != [], "prepared transaction that was found")
-            with captured.connection.cursor() as cursor:
-                cursor.execute(f"PURGE BINARY LOGS TO '{end_of_binlog(captured.connection)[0]}'")
+            purge_binlog(captured.connection)
             job.restart()
             captured.end("COMMIT", xid)
             captured.caught_up(job)
@@ -369,8 +368,7 @@ def test_rows_that_the_binlog_does_not_hold_any_more_stop_the_job_by_name(
             captured.run("CREATE USER poor", "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO poor")
             job = captured.job(database__user="poor", database__password="")
             captured.run("FLUSH BINARY LOGS")
-            with captured.connection.cursor() as cursor:
-                cursor.execute(f"PURGE BINARY LOGS TO '{end_of_binlog(captured.connection)[0]}'")
+            purge_binlog(captured.connection)
             name = "X'" + xid.split("'")[1].encode().hex()
 
             listed = captured.job()
