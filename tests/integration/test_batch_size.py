@@ -12,7 +12,7 @@ from pymysql.cursors import Cursor
 
 from incsnap.config.settings import Settings
 from lab.addresses import MySqlAddress
-from tests.support.planned_job import PlannedJob, Sent, settings_of
+from tests.support.planned_job import PlannedJob, Sent, read_to_the_end, settings_of
 
 pytestmark = pytest.mark.servers
 _LIMIT = 7
@@ -60,7 +60,10 @@ def _key(value: Any) -> tuple[str, int, int, int]:
     return source["gtid"], source["pos"], source["row"], "cdu".index(value["op"])
 
 
-def test_a_batch_has_at_most_so_many_rows_and_none_is_lost(cursor: Cursor, settings: Settings, tmp_path: Path) -> None:
+def test_a_batch_has_at_most_so_many_rows_and_none_is_lost(
+    cursor: Cursor, settings: Settings, mysql_address: MySqlAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_to_the_end(monkeypatch, mysql_address)
     job = PlannedJob(settings, str(tmp_path / "checkpoint"))
     with closing(job):
         job.batch()

@@ -106,7 +106,8 @@ def test_a_job_that_dies_after_each_batch_reads_a_new_table_once(
     job.restart(wider, run="second")
     deaths = 0
     while not (parts and not job.offset.snapshot.active):
-        job.batch()
+        if not job.batch():
+            continue  # the tail of the new process has not read anything yet
         if (rows := reads(job).get("second", 0)) > sum(parts):
             parts.append(rows - sum(parts))
         deaths += job.offset.snapshot.active

@@ -202,7 +202,8 @@ def test_a_job_that_dies_after_each_batch_asks_once(cursor: Cursor, make_job: An
     cursor.execute("ALTER TABLE items ADD u VARCHAR(36) DEFAULT (CONCAT('x', id))")
     deaths = 0
     while not (notes(job, "COMPLETED") and not job.offset.snapshot.active):
-        job.batch()
+        if not job.batch():
+            continue  # the tail of the new process has not read anything yet
         job.restart()
         deaths += 1
         assert deaths < 60

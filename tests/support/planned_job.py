@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, groupby
@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from incsnap.binlog.buffer_position import Advance
+from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
+from incsnap.events import StreamPosition
 from incsnap.planner.chunk_readers import Answer, ReaderMessage, ReadOrders
 from incsnap.planner.planner import Planner, first_position
 from incsnap.snapshot.offset import Offset
@@ -27,10 +31,10 @@ from incsnap.tasks.chunk import read_chunks
 from incsnap.tasks.partitions import BatchPart, ReadyPart, SlicePart
 from incsnap.tasks.slice_rows import slice_rows
 from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
 from tests.support.kafka import one_partition
-
-#: A limit for steps that take moments on an idle machine.
-_SECONDS = 120.0
+from tests.support.mysql_versions import end_of_binlog
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 def settings_of(mysql: MySqlAddress, kafka: str, prefix: str, database: str, **more: str) -> Settings:
@@ -144,9 +148,9 @@ class PlannedJob:
 
         The limit is a time: the duration of a batch varies too much for a number.
         """
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not done():
-            assert time.monotonic() < deadline, f"no {what} in {_SECONDS} s: {self.offset}"
+            assert time.monotonic() < deadline, f"no {what} in {PATIENCE_SECONDS} s: {self.offset}"
             self.batch()
 
     def of(self, topic: str) -> list[Sent]:
@@ -188,6 +192,21 @@ class _Records(AbstractContextManager["_Records"]):
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+def read_to_the_end(patch: pytest.MonkeyPatch, mysql: MySqlAddress) -> None:
+    """Let a batch end only where the binlog ends now, or where the batch is full.
+
+    A batch takes what the tail has read until then. On a slow machine this may be a few transactions of many.
+    """
+    advance = Tail.advance
+
+    def to_the_end(tail: Tail, start: StreamPosition, max_bytes: int, max_rows: int | None, *_: object) -> Advance:
+        with closing(connect(mysql)) as connection:
+            end = end_of_binlog(connection)
+        return advance(tail, start, max_bytes, max_rows, end, PATIENCE_SECONDS)
+
+    patch.setattr(Tail, "advance", to_the_end)
 
 
 MakeJob = Callable[..., PlannedJob]
