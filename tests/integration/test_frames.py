@@ -368,7 +368,7 @@ def test_a_query_that_takes_what_is_there_ends_behind_it(
     execute("DELETE FROM t WHERE id = 1")
     once()
     assert received.ops() == ["r", "r", "d"]
-    wait_until(lambda: status_in(tmp_path).state == STOPPED)
+    wait_until(lambda: status_file(tmp_path).exists() and status_in(tmp_path).state == STOPPED)
     stream = status_in(tmp_path).stream
     assert stream is not None
     assert stream.batch >= 2
@@ -480,8 +480,12 @@ def begun(tmp_path: Path) -> None:
     wait_until((tmp_path / "incsnap" / "incsnap" / "first-offset.json").exists)
 
 
+def status_file(tmp_path: Path) -> Path:
+    return tmp_path / "incsnap" / "incsnap" / "status.json"
+
+
 def status_in(tmp_path: Path) -> JobStatus:
-    return load_status(json.loads((tmp_path / "incsnap" / "incsnap" / "status.json").read_bytes()))
+    return load_status(json.loads(status_file(tmp_path).read_bytes()))
 
 
 def data_of(table: TableId) -> dict[str, Any]:

@@ -445,6 +445,8 @@ def test_a_kept_producer_sends_to_partitions_that_its_topic_was_given_meanwhile(
     topic = f"{writer.prefix}.t"
     assert send(writer, 1, keyed(("a", "1")))
     admin.create_partitions([NewPartitions(topic, 6)], request_timeout=10)[topic].result()
+    # The controller answers before the broker knows the partitions.
+    wait_until(lambda: partition_counts(admin, [topic]) == {topic: 6})
     assert send(writer, 2, keyed(("a", "2"), partition=5))
     assert values(writer, (5,)) == [b"2"]
 

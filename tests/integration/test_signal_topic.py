@@ -93,9 +93,12 @@ def test_messages_that_are_no_signals_are_reported_and_passed(
         producer.produce(topic, key=topic_prefix.encode(), value=value, partition=0)
     assert producer.flush(10) == 0
     with closing(_channel(kafka_address, topic, topic_prefix)) as channel:
-        records = list(_until_records(channel, None).records)
+        polled = _until_records(channel, None)
+        records = list(polled.records)
         while len(records) < 3:
-            records += _until_records(channel, channel.poll(None).position).records
+            polled = _until_records(channel, polled.position)
+            assert polled.records
+            records += polled.records
         bad, worse, good = records[:3]
     assert isinstance(parse(bad), InvalidSignal)
     assert isinstance(parse(worse), InvalidSignal)
