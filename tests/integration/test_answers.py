@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -15,7 +14,7 @@ from incsnap.gtid import GtidSet
 from incsnap.mysql import watermarks
 from incsnap.mysql.session import connect, query
 from incsnap.mysql.watermarks import executed
-from incsnap.planner import answers
+from incsnap.planner import answers, key_search
 from incsnap.planner.answers import Answers
 from incsnap.snapshot.commands import DataCollection
 from incsnap.snapshot.questions import (
@@ -34,6 +33,7 @@ from incsnap.snapshot.questions import (
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
 
@@ -162,8 +162,13 @@ class Beside:
 
 
 def test_locked_tables_and_late_low_watermarks_delay_no_batch_beyond_its_limit(
-    connection: Any, mysql_address: MySqlAddress, database: str
+    connection: Any, mysql_address: MySqlAddress, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A question that is given all its own time takes longer than a test may take.
+    monkeypatch.setattr(key_search, "QUESTION_MS", 86_400_000)
+    monkeypatch.setattr(answers, "QUESTION_MS", 86_400_000)
+    monkeypatch.setattr(key_search, "_LOCK_SECONDS", 86_400)
+    monkeypatch.setattr(answers, "_LOW_WATERMARK_SECONDS", 86_400.0)
     t = TableId(database, "t")
     low_watermark, coming = executed(connection), GtidSet.parse(f"{uuid4()}:1")
     beside = Beside()
@@ -178,18 +183,21 @@ def test_locked_tables_and_late_low_watermarks_delay_no_batch_beyond_its_limit(
     ]
     with closing(connect(settings_of(mysql_address, "unused:1", "p", database).mysql)) as other:
         query(other, f"LOCK TABLES {t.sql} WRITE")
-        began = time.monotonic()
         assert all(isinstance(ask(question), NotYet) for question in questions)
-        assert time.monotonic() - began < 0.9  # a lock alone is waited for a second
         assert beside.asked == questions
         # Whoever is beside the stream waits for the lock itself, and so does a stream that has nobody beside it.
         assert isinstance(Answers(connection, ColumnRules())(Opened(t)), Failed)
         beside.answers = [None]
         assert ask(Opened(t)) is None
+    monkeypatch.setattr(answers, "BATCH_SECONDS", PATIENCE_SECONDS)
     assert Answers(connection, ColumnRules(), beside)(maximum) == ("7",)
 
 
-def test_slow_questions_are_asked_beside_the_stream_only(connection: Any, database: str) -> None:
+def test_slow_questions_are_asked_beside_the_stream_only(
+    connection: Any, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A quick answer may take longer than a batch waits, on a slow machine.
+    monkeypatch.setattr(answers, "BATCH_SECONDS", PATIENCE_SECONDS)
     t = TableId(database, "t")
     low_watermark = executed(connection)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -34,7 +33,7 @@ from incsnap.snapshot.questions import (
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.servers
 
@@ -63,7 +62,7 @@ class Searched:
         """The answer, when it is there."""
         answer = self.search(question)
         while isinstance(answer, NotYet):
-            assert self.woken.wait(30)
+            assert self.woken.wait(PATIENCE_SECONDS)
             self.woken.clear()
             answer = self.search(question)
         return answer
@@ -133,7 +132,7 @@ def test_a_tables_questions_of_two_kinds_are_both_answered(connection: Any, sear
     missing: list[BesideQuestion] = [Opened(table), after(table, None, 2)]
     while missing:
         missing = [question for question in missing if isinstance(searched.search(question), NotYet)]
-        assert not missing or searched.woken.wait(30)
+        assert not missing or searched.woken.wait(PATIENCE_SECONDS)
         searched.woken.clear()
 
 
@@ -147,7 +146,7 @@ def test_several_tables_that_are_asked_about_in_turn_all_get_their_answers(
     missing = [after(each, None, 2) for each in tables]
     while missing:
         missing = [question for question in missing if isinstance(searched.search(question), NotYet)]
-        assert not missing or searched.woken.wait(30)
+        assert not missing or searched.woken.wait(PATIENCE_SECONDS)
         searched.woken.clear()
 
 
@@ -155,7 +154,7 @@ def test_answers_of_another_server_are_forgotten(connection: Any, searched: Sear
     table = TableId(database, "t")
     question = after(table, None, 2)
     assert isinstance(searched.search(question), NotYet)
-    assert searched.woken.wait(30)
+    assert searched.woken.wait(PATIENCE_SECONDS)
     before = _connections(connection)
     query(connection, f"DELETE FROM {table.sql} WHERE k = 3")
     searched.search.begin_again()
@@ -164,14 +163,20 @@ def test_answers_of_another_server_are_forgotten(connection: Any, searched: Sear
 
 
 def test_a_locked_table_does_not_block_the_search(
-    connection: Any, searched: Searched, mysql: MySqlSettings, database: str
+    connection: Any, searched: Searched, mysql: MySqlSettings, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = TableId(database, "t")
+    table, go_on = TableId(database, "t"), threading.Event()
+
+    def connect_later(*arguments: Any, **named: Any) -> Any:
+        assert go_on.wait(PATIENCE_SECONDS)
+        return connect(*arguments, **named)
+
+    monkeypatch.setattr(boundary_search, "connect", connect_later)
     with closing(connect(mysql)) as other:
         query(other, f"LOCK TABLES {table.sql} WRITE")
-        began = time.monotonic()
+        # The call comes back before the thread can ask anything: the thread waits for the lock.
         assert isinstance(searched.search(after(table, None, 2)), NotYet)
-        assert time.monotonic() - began < 0.5  # the lock is waited for by the thread, for a second
+        go_on.set()
         answer = searched.later(after(table, None, 2))
         assert isinstance(answer, Failed)
         assert not answer.permanent
@@ -182,8 +187,9 @@ def test_a_locked_table_does_not_block_the_search(
 
 
 def test_the_first_question_is_answered_though_low_watermarks_are_late(
-    connection: Any, searched: Searched, database: str
+    connection: Any, searched: Searched, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(boundary_search, "_LATE_SECONDS", PATIENCE_SECONDS)
     table = TableId(database, "t")
     first, later = (GtidSet.parse(f"{uuid4()}:1") for _ in range(2))
     asked = [Describe(table, "", "", low_watermark, asked=7) for low_watermark in (first, later, later)]
@@ -207,7 +213,7 @@ def test_a_sort_that_takes_long_keeps_no_other_question_waiting(
 
     class SlowAnswers(Answers):
         def __call__(self, question: Question) -> Answer:
-            assert question != sort or go_on.wait(60)
+            assert question != sort or go_on.wait(PATIENCE_SECONDS)
             return super().__call__(question)
 
     monkeypatch.setattr(boundary_search, "Answers", SlowAnswers)
@@ -232,15 +238,20 @@ def test_sorts_are_done_with_all_else_where_no_connection_is_left_for_them(
 
 
 def test_an_answer_that_takes_long_is_late(
-    connection: Any, searched: Searched, mysql: MySqlSettings, database: str, monkeypatch: pytest.MonkeyPatch
+    connection: Any, searched: Searched, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = TableId(database, "t")
-    monkeypatch.setattr(boundary_search, "PASSED_BY_SECONDS", 0.3)
-    with closing(connect(mysql)) as other:
-        query(other, f"LOCK TABLES {table.sql} WRITE")
-        assert searched.search(after(table, None, 2)) == NotYet()
-        time.sleep(0.4)
-        assert searched.search(after(table, None, 2)) == NotYet(is_late=True)
+    question, go_on = after(TableId(database, "t"), None, 2), threading.Event()
+
+    class SlowAnswers(Answers):
+        def __call__(self, question: Question) -> Answer:
+            assert go_on.wait(PATIENCE_SECONDS)
+            return super().__call__(question)
+
+    monkeypatch.setattr(boundary_search, "Answers", SlowAnswers)
+    assert searched.search(question) == NotYet()
+    wait_until(lambda: searched.search(question) == NotYet(is_late=True))
+    go_on.set()
+    assert searched.later(question) == ("5",)
 
 
 def test_a_connection_that_was_lost_is_made_again(connection: Any, searched: Searched, database: str) -> None:
@@ -258,7 +269,7 @@ def test_without_a_free_connection_the_planners_own_is_used(connection: Any, dat
     question = after(TableId(database, "t"), None, 2)
     ask = Answers(connection, ColumnRules(), searched.search)
     assert isinstance(ask(question), NotYet)
-    assert searched.woken.wait(30)
+    assert searched.woken.wait(PATIENCE_SECONDS)
     searched.search.close()
     assert not searched.search.is_able
     assert Answers(connection, ColumnRules(), searched.search)(question) == ("5",)
