@@ -10,11 +10,23 @@ import pytest
 
 from lab.addresses import MySqlAddress
 from tests.support.minimal_shop import Shop
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
-def shop(minimal_mysql: MySqlAddress, kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[Shop]:
-    """Yield a job on `minimal_mysql`, with a table `t`."""
+def shop(
+    minimal_mysql: MySqlAddress,
+    kafka_address: str,
+    topic_prefix: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Shop]:
+    """Yield a job on `minimal_mysql`, with a table `t`.
+
+    The job waits for definitions of tables that are not captured as long as a test waits. After a second it would leave
+    the rest of them out.
+    """
+    monkeypatch.setattr("incsnap.mysql.row_definitions._OTHERS_SECONDS", PATIENCE_SECONDS)
     with closing(Shop(minimal_mysql, kafka_address, topic_prefix, tmp_path)) as opened:
         opened.run("CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, a VARCHAR(20), b VARCHAR(20), e ENUM('x', 'y'))")
         yield opened

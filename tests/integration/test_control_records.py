@@ -14,8 +14,18 @@ from pymysql.cursors import Cursor
 from lab.addresses import MySqlAddress
 from tests.support.far_server import far_away
 from tests.support.planned_job import MakeJob, PlannedJob, planned_jobs, run, settings_of
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a batch wait for the server's definitions as long as a test waits.
+
+    A batch that has waited for a second sends records without them.
+    """
+    monkeypatch.setattr("incsnap.planner.schema_changes.WAIT_SECONDS", PATIENCE_SECONDS)
 
 
 @pytest.fixture

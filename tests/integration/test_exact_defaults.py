@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 from pymysql.cursors import Cursor
 
+from incsnap.mysql import column_defaults
 from incsnap.mysql.catalog import shapes_of
 from incsnap.mysql.column_defaults import defaults_of
 from incsnap.mysql.session import connect
@@ -15,6 +16,7 @@ from incsnap.types.column_type import describe
 from incsnap.types.modes import Modes
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
 
@@ -34,8 +36,9 @@ _COLUMNS = {
 
 
 def test_a_default_in_a_schema_is_the_value_that_a_row_gets(
-    mysql_address: MySqlAddress, database: str, cursor: Cursor
+    mysql_address: MySqlAddress, database: str, cursor: Cursor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(column_defaults, "_EXACT_MS", round(PATIENCE_SECONDS * 1_000))
     columns = ", ".join(f"c{number} {definition}" for number, definition in enumerate(_COLUMNS))
     cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, {columns})")
     table = TableId(database, "t")

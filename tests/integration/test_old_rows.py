@@ -16,6 +16,7 @@ from incsnap.planner.chunk_readers import ReadOrders
 from lab.addresses import MySqlAddress
 from tests.support.online_runs import gh_ost
 from tests.support.planned_job import MakeJob, PlannedJob, ReadersAtHand, planned_jobs, settings_of
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
 
@@ -31,6 +32,15 @@ def cursor(cursor: Cursor) -> Cursor:
         cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s, %s)", [(i, str(i), i) for i in range(1, ROWS + 1)])
     cursor.execute("CREATE TABLE ticks (id INT AUTO_INCREMENT PRIMARY KEY)")
     return cursor
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a batch wait for the server's definitions as long as a test waits.
+
+    A batch that has waited for a second leaves the comparison to a later batch.
+    """
+    monkeypatch.setattr("incsnap.planner.server_port.WAIT_SECONDS", PATIENCE_SECONDS)
 
 
 @pytest.fixture

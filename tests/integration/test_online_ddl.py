@@ -19,6 +19,7 @@ from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.online_runs import gh_ost, pt_osc, revert, spirit
 from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
 
@@ -150,6 +151,15 @@ class Migration:
             self._job.close()
         self.run(f"DROP DATABASE IF EXISTS {self.database}")
         self.connection.close()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a batch wait for the server's definitions as long as a test waits.
+
+    A batch that has waited for a second sends records without them.
+    """
+    monkeypatch.setattr("incsnap.planner.schema_changes.WAIT_SECONDS", PATIENCE_SECONDS)
 
 
 @pytest.fixture(params=["FULL", "MINIMAL"])

@@ -9,6 +9,7 @@ import pytest
 from pymysql.connections import Connection
 
 from incsnap.events import NOWHERE, BinlogPosition
+from incsnap.monitoring import server_facts
 from incsnap.monitoring.server_facts import ServerFacts, ask, prepare
 from incsnap.monitoring.snapshot_view import TableFacts
 from incsnap.mysql.session import connect, query
@@ -17,6 +18,7 @@ from incsnap.snapshot.context import Request, Scan
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
 
@@ -74,7 +76,10 @@ def test_a_server_that_does_not_purge_by_itself_says_so(connection: Connection[A
         query(connection, f"SET GLOBAL binlog_expire_logs_auto_purge = {int(before)}")
 
 
-def test_the_size_and_the_least_key_of_tables(connection: Connection[Any], database: str) -> None:
+def test_the_size_and_the_least_key_of_tables(
+    connection: Connection[Any], database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_facts, "_LEAST_MS", round(PATIENCE_SECONDS * 1_000))
     numbers = ", ".join(f"({number}, 'k{number}')" for number in range(-7, 993))
     query(connection, f"CREATE TABLE `{database}`.t (id INT PRIMARY KEY, name VARCHAR(9), KEY (name))")
     query(connection, f"INSERT INTO `{database}`.t VALUES {numbers}")
