@@ -12,10 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from incsnap.spark.store import local_files
+from tests.support.spark_session import end_jvm
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
+    # A JVM has the umask and the settings of its start.
+    end_jvm()
     session = (
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
@@ -23,10 +26,9 @@ def spark() -> Iterator[SparkSession]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
-    # It may be that of another test's session in the same JVM.
-    file_system(session).close()
     yield session
     session.stop()
+    end_jvm()
 
 
 def file_system(spark: SparkSession) -> Any:
