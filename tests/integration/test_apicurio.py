@@ -44,7 +44,7 @@ def registry(api: str, kind: str = "avro", **options: str) -> ApicurioRegistry:
 
 def kept(api: str, kind: str, number: int) -> Any:
     place = f"{api.rpartition('/')[0]}/v3/ids/{kind}s/{number}"
-    with urllib.request.urlopen(place, timeout=10) as answer:
+    with urllib.request.urlopen(place, timeout=60) as answer:
         return json.load(answer)
 
 
@@ -83,7 +83,7 @@ def test_the_registrys_rules_refuse_with_their_reason(api: str, subject: str) ->
     name = "type" if api.endswith("v2") else "ruleType"
     body = json.dumps({name: "COMPATIBILITY", "config": "FULL"}).encode()
     place = f"{api}/groups/default/artifacts/{subject}/rules"
-    with urllib.request.urlopen(urllib.request.Request(place, body, {"Content-Type": "application/json"}), timeout=10):
+    with urllib.request.urlopen(urllib.request.Request(place, body, {"Content-Type": "application/json"}), timeout=60):
         pass
     with pytest.raises(SinkRefused, match="Incompatible artifact"):
         registry(api, auto_register="true").register(subject, record("string"))

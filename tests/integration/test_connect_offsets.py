@@ -19,7 +19,7 @@ def test_an_offset_that_is_handed_back_is_the_newest_of_its_connector(kafka_addr
     topic, client = f"{topic_prefix}-offsets", ClientSettings(kafka_address)
     assert kept_offsets(client, topic) == {}
     admin = AdminClient(client.for_admin())
-    admin.create_topics([NewTopic(topic, 5, 1)], request_timeout=10)[topic].result(30)
+    admin.create_topics([NewTopic(topic, 5, 1)], request_timeout=30)[topic].result(30)
 
     for pos in (4, 5):
         to_topic(client, topic, "inventory", HandBack("shop", {"pos": pos}, ()))

@@ -46,7 +46,7 @@ def job(
 ) -> Iterator[PlannedJob]:
     admin = AdminClient({"bootstrap.servers": kafka_address})
     topic = f"{topic_prefix}-signal"
-    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)], request_timeout=10)[topic].result(10)
+    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)], request_timeout=30)[topic].result(30)
     with closing(_connect(mysql_address)) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {database}.sig (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data MEDIUMTEXT)")
         cursor.execute(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
@@ -66,7 +66,7 @@ def job(
         yield job
     finally:
         job.close()
-        admin.delete_topics([topic], request_timeout=10)
+        admin.delete_topics([topic], request_timeout=30)
 
 
 def _connect(address: MySqlAddress) -> Any:

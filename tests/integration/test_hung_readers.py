@@ -20,9 +20,7 @@ from incsnap.tasks.partitions import ChunkOrder
 from lab.addresses import MySqlAddress
 from tests.support.chunk_orders import order
 from tests.support.planned_job import settings_of
-from tests.support.waiting import wait_until
-
-SECONDS = 60.0
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
 @pytest.fixture
@@ -60,20 +58,20 @@ def test_a_frozen_reader_is_killed_and_others_read_in_its_place(
     planner = ChunkReaders(jobs.address, woken.set)
     try:
         planner.order(ReadOrders((order("hung", 50_000),), 1))
-        wait_until(lambda: frozen.exists() and frozen.read_text() != "", SECONDS)
+        wait_until(lambda: frozen.exists() and frozen.read_text() != "")
         planner.order(ReadOrders((order("next", 50_000),), 1))
         planner.order(ReadOrders((), 1, frozenset({"hung"})))
 
         answers: list[Answer] = []
         while len(answers) < 2:
-            assert woken.wait(SECONDS), answers
+            assert woken.wait(PATIENCE_SECONDS), answers
             woken.clear()
             answers += [message for message in planner.messages() if isinstance(message, Answer)]
         assert answers[0].window_id == "hung"
         assert answers[0].error
         assert answers[1] == Answer("next")
         # Its task slot is free again, too.
-        wait_until(lambda: not is_alive(int(frozen.read_text())), SECONDS)
+        wait_until(lambda: not is_alive(int(frozen.read_text())))
     finally:
         planner.close()
         jobs.close()

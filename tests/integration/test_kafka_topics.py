@@ -28,7 +28,7 @@ def admin(kafka_address: str) -> AdminClient:
 
 
 def drop(admin: AdminClient, *names: str) -> None:
-    for answer in admin.delete_topics(list(names), request_timeout=10).values():
+    for answer in admin.delete_topics(list(names), request_timeout=30).values():
         answer.result()
 
 
@@ -49,7 +49,7 @@ def test_the_control_topic_is_compacted_and_grows_with_the_buckets(admin: AdminC
     assert ensure_control_topic(admin, prefix, 2) == name
     assert partition_counts(admin, [name]) == {name: 4}
     resource = ConfigResource(ConfigResource.Type.TOPIC, name)
-    config = admin.describe_configs([resource], request_timeout=10)[resource].result()
+    config = admin.describe_configs([resource], request_timeout=30)[resource].result()
     assert config["cleanup.policy"].value == "compact"
     drop(admin, name)
 

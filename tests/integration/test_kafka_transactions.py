@@ -50,7 +50,7 @@ def writer(kafka_address: str, admin: AdminClient) -> Iterator[BucketWriter]:
     ensure_control_topic(admin, prefix, 2)
     ensure_topics(admin, [f"{prefix}.t"], 3)
     yield BucketWriter(ClientSettings(kafka_address), prefix, "job1")
-    for answer in admin.delete_topics([control_topic(prefix), f"{prefix}.t"], request_timeout=10).values():
+    for answer in admin.delete_topics([control_topic(prefix), f"{prefix}.t"], request_timeout=30).values():
         answer.result()
 
 
@@ -148,7 +148,7 @@ def test_a_zombie_in_the_middle_is_fenced_and_leaves_nothing(writer: BucketWrite
         zombie.commit()
     assert caught.value.resumable
     assert values(writer) == [b"heir"]
-    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) == CommittedBatch(1, "2:same")
+    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 60) == CommittedBatch(1, "2:same")
 
 
 def test_an_aborted_transaction_shows_nothing_and_counts_for_nothing(writer: BucketWriter) -> None:
@@ -180,8 +180,8 @@ def test_the_control_record_replaces_an_expired_offset(writer: BucketWriter, adm
         assert send(writer, batch, keyed(("a", str(batch))))
     assert send(replace(writer, job_id="other"), 9, keyed(("a", "9")))
     group = group_of(writer.prefix, writer.job_id)
-    admin.delete_consumer_groups([group], request_timeout=10)[group].result()
-    assert recorded_batch(writer.client, writer.prefix, writer.job_id, 0, 10, first_look=1) == CommittedBatch(
+    admin.delete_consumer_groups([group], request_timeout=30)[group].result()
+    assert recorded_batch(writer.client, writer.prefix, writer.job_id, 0, 60, first_look=1) == CommittedBatch(
         4, "2:same"
     )
     assert recorded_batch(writer.client, writer.prefix, "unknown", 0, 10, first_look=1) is None
@@ -277,7 +277,7 @@ def test_a_record_too_large_for_the_client_is_refused_by_name(writer: BucketWrit
 
 def test_a_record_too_large_for_the_topic_is_refused_by_name(writer: BucketWriter, admin: AdminClient) -> None:
     topic = f"{writer.prefix}.small"
-    answers = admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "2000"})], request_timeout=10)
+    answers = admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "2000"})], request_timeout=30)
     answers[topic].result()
     plain = replace(writer, client=replace(writer.client, producer={"compression.type": "none"}))
 
@@ -290,8 +290,8 @@ def test_a_record_too_large_for_the_topic_is_refused_by_name(writer: BucketWrite
 
     with pytest.raises(SinkRefused, match=r"large.*small, key big"):
         send_big()
-    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) is None
-    admin.delete_topics([topic], request_timeout=10)[topic].result()
+    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 60) is None
+    admin.delete_topics([topic], request_timeout=30)[topic].result()
 
 
 def numbered(*pairs: tuple[str, str]) -> pa.RecordBatch:
@@ -304,7 +304,7 @@ def narrow(writer: BucketWriter, admin: AdminClient) -> Iterator[str]:
     topic = f"{writer.prefix}.narrow"
     ensure_topics(admin, [topic], 1, 1, {"max.message.bytes": "2000"})
     yield topic
-    admin.delete_topics([topic], request_timeout=10)[topic].result()
+    admin.delete_topics([topic], request_timeout=30)[topic].result()
 
 
 @pytest.mark.parametrize("size", [1_100_000, 5_000])
@@ -331,8 +331,8 @@ def test_an_unknown_setting_is_named() -> None:
 
 def test_the_committed_number_is_an_ordinary_group_offset(writer: BucketWriter, admin: AdminClient) -> None:
     assert send(writer, 7, keyed(("a", "1")), bucket=1)
-    assert committed_batch(writer.client, writer.prefix, writer.job_id, 1, 10) == CommittedBatch(7, "2:same")
-    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) is None
+    assert committed_batch(writer.client, writer.prefix, writer.job_id, 1, 60) == CommittedBatch(7, "2:same")
+    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 60) is None
     (record,) = read_all(writer.client.bootstrap_servers, control_topic(writer.prefix), (1,))
     assert record.value == b'{"job": "job1", "bucket": 1, "batch": 7, "digest": "2:same"}'
 
@@ -351,7 +351,7 @@ def test_another_batch_of_the_same_number_is_refused_and_not_skipped(writer: Buc
         writer.open(0, 5, "2:other")
     assert "second job" in caught.value.hint
     group = group_of(writer.prefix, writer.job_id)
-    admin.delete_consumer_groups([group], request_timeout=10)[group].result()
+    admin.delete_consumer_groups([group], request_timeout=30)[group].result()
     with pytest.raises(SinkRefused, match="ends it elsewhere"):
         writer.open(0, 5, "2:other")
     assert writer.open(0, 5, "2:one") is None
@@ -362,7 +362,7 @@ def test_a_digest_of_any_length_comes_back_as_it_was_committed(writer: BucketWri
     for batch in range(1, 41):
         digest = "2:" + "x" * (batch % 23)
         assert send(writer, batch, keyed(), digest=digest)
-        committed = committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10)
+        committed = committed_batch(writer.client, writer.prefix, writer.job_id, 0, 60)
         assert committed == CommittedBatch(batch, digest)
 
 
@@ -373,7 +373,7 @@ def test_the_next_batches_go_on_with_the_producer_of_the_first(writer: BucketWri
 
     assert opened == [f"incsnap-{writer.prefix}-0", f"incsnap-{writer.prefix}-1"]
     assert values(writer) == [b"1", b"1", b"2", b"2", b"7", b"7"]
-    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) == CommittedBatch(7, "2:same")
+    assert committed_batch(writer.client, writer.prefix, writer.job_id, 0, 60) == CommittedBatch(7, "2:same")
 
 
 def test_a_bucket_that_moves_between_processes_loses_and_repeats_nothing(
@@ -444,7 +444,7 @@ def test_a_kept_producer_sends_to_partitions_that_its_topic_was_given_meanwhile(
 ) -> None:
     topic = f"{writer.prefix}.t"
     assert send(writer, 1, keyed(("a", "1")))
-    admin.create_partitions([NewPartitions(topic, 6)], request_timeout=10)[topic].result()
+    admin.create_partitions([NewPartitions(topic, 6)], request_timeout=30)[topic].result()
     # The controller answers before the broker knows the partitions.
     wait_until(lambda: partition_counts(admin, [topic]) == {topic: 6})
     assert send(writer, 2, keyed(("a", "2"), partition=5))

@@ -124,7 +124,7 @@ def ask(address: MySqlAddress, sql: str) -> tuple[object, ...]:
 
 
 def brokers(address: str) -> list[int]:
-    return list(AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).brokers)
+    return list(AdminClient({"bootstrap.servers": address}).list_topics(timeout=60).brokers)
 
 
 def port_of(address: str) -> int:

@@ -73,14 +73,14 @@ def _late(address: str) -> Iterator[Late]:
     wait_until(lambda: _has_coordinator(heir))
     with late_broker(address) as broker:
         yield Late(broker, replace(heir, client=ClientSettings(broker.address)), heir)
-    for answer in admin.delete_topics([control_topic(prefix), f"{prefix}.t"], request_timeout=10).values():
+    for answer in admin.delete_topics([control_topic(prefix), f"{prefix}.t"], request_timeout=30).values():
         answer.result()
 
 
 def _has_coordinator(writer: BucketWriter) -> bool:
     """Whether the broker knows the group's offsets; one that has just started does not."""
     with suppress(ClientError):
-        return committed_batch(writer.client, writer.prefix, writer.job_id, 0, 10) is None
+        return committed_batch(writer.client, writer.prefix, writer.job_id, 0, 60) is None
     return False
 
 
@@ -132,7 +132,7 @@ def test_a_late_batch_number_does_not_put_the_next_one_back(late: Late) -> None:
     late.repeat(3, "3")
 
     assert late.values() == ["1", "2", "3"]
-    assert committed_batch(late.heir.client, late.heir.prefix, "job1", 0, 10) == CommittedBatch(3, _DIGEST)
+    assert committed_batch(late.heir.client, late.heir.prefix, "job1", 0, 60) == CommittedBatch(3, _DIGEST)
 
 
 @pytest.mark.parametrize("moment", ["before the next", "in the next"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from incsnap.monitoring.http_server import StatusServer
 from incsnap.monitoring.job_status import Point
 from incsnap.monitoring.status import RETRYING, Failure, JobStatus, NotificationStatus
 from tests.support.job_statuses import running
+from tests.support.waiting import PATIENCE_SECONDS
 
 TOKEN = "a-token-of-some-length"
 _CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -39,11 +41,21 @@ class Job:
         return "its-id", []
 
 
+@contextmanager
+def patient_expectations() -> Iterator[None]:
+    """Let what is expected of a page come as late as a test waits. Playwright's own limit is 5 s."""
+    expect.set_options(timeout=PATIENCE_SECONDS * 1_000)
+    yield
+    expect.set_options(timeout=5_000)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as play:
+    with sync_playwright() as play, patient_expectations():
         # As root, in a container, Chromium's own sandbox cannot be had; it is given our page alone.
-        chromium = play.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
+        chromium = play.chromium.launch(
+            executable_path=_CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE_SECONDS * 1_000
+        )
         yield chromium
         chromium.close()
 

@@ -92,7 +92,7 @@ def test_a_job_ends_where_one_that_does_not_announce_itself_writes(
             return "older release of incsnap (job id job-old)" in taken.message
         return False
 
-    wait_until(is_taken, 60.0)
+    wait_until(is_taken)
 
 
 def test_own_batches_end_no_job(begin: Begin, kafka_address: str, topic_prefix: str) -> None:
@@ -113,7 +113,7 @@ def test_an_announcement_tells_the_release_the_channels_and_the_snapshots(
 ) -> None:
     start = begin("first", "job-a", 2)
     with closing(AnnouncementLog(ClientSettings(kafka_address), topic_prefix)) as log:
-        owner = log.owner(10.0)
+        owner = log.owner(60.0)
         assert owner is not None
         assert owner.facts.release == __version__
         assert owner.facts.signals is not None
@@ -123,7 +123,7 @@ def test_an_announcement_tells_the_release_the_channels_and_the_snapshots(
         waiting = Request("incsnap-repair-1", DataCollection(TableId("shop", "orders")))
         paused = SnapshotContext(queue=(waiting,), paused=True, paused_by="night", recent=("incsnap-repair-0", "other"))
         start.begin("job-a", 2, paused)
-        owner = log.owner(10.0)
+        owner = log.owner(60.0)
         assert owner is not None
         # Nothing is called done that is only planned.
         assert owner.facts.snapshots == {"paused": "night", "repairs": {}}

@@ -52,7 +52,7 @@ def configure(url: str, subject: str, compatibility: str) -> None:
     body = json.dumps({"compatibility": compatibility}).encode()
     header = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
     request = urllib.request.Request(f"{url}/config/{subject}", body, header, method="PUT")
-    with urllib.request.urlopen(request, timeout=10):
+    with urllib.request.urlopen(request, timeout=60):
         pass
 
 

@@ -28,6 +28,7 @@ from tests.support.all_modes import ALL_MODES
 from tests.support.binlog_dump import charsets_of, events_since, table_events
 from tests.support.mysql_versions import end_of_binlog
 from tests.support.random_values import CASES, GEOMETRIES
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.servers, pytest.mark.named_rows("it decodes table maps without a job")]
 
@@ -64,7 +65,7 @@ class Both:
         shape = shape_of(self.connection, self.table)
         assert shape is not None
         tail = f"FROM {self.table.sql} ORDER BY {order}"
-        return shape, read_chunk(self.connection, shape, tail, max_bytes=1 << 28, timeout_seconds=30)
+        return shape, read_chunk(self.connection, shape, tail, max_bytes=1 << 28, timeout_seconds=PATIENCE_SECONDS)
 
     def by_binlog(self) -> tuple[TableShape, list[Any]]:
         """The columns of the inserted rows, in their order."""

@@ -200,7 +200,6 @@ def test_a_restart_in_the_middle_of_a_transaction_and_before_a_change(play: Play
 
 
 @pytest.mark.named_rows("what the test knows by itself would name the rows")
-@pytest.mark.timeout(120)
 def test_table_maps_without_names_are_refused_if_the_definition_is_unknown(minimal_mysql: MySqlAddress) -> None:
     """With `binlog_row_metadata=MINIMAL` names and ENUM literals are missing. They are never guessed."""
     play = Play(minimal_mysql, "mysql")

@@ -21,7 +21,7 @@ from signals.channels import Polled
 from signals.channels.kafka_topic import SignalTopic
 from signals.parse import parse
 from signals.records import InvalidSignal
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.servers
 
@@ -30,17 +30,17 @@ pytestmark = pytest.mark.servers
 def topic(kafka_address: str, topic_prefix: str) -> Iterator[str]:
     name = f"{topic_prefix}-signal"
     yield name
-    AdminClient({"bootstrap.servers": kafka_address}).delete_topics([name], request_timeout=10)
+    AdminClient({"bootstrap.servers": kafka_address}).delete_topics([name], request_timeout=30)
 
 
 def _create(kafka_address: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": kafka_address})
-    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)], request_timeout=10)[topic].result()
+    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)], request_timeout=30)[topic].result()
 
 
 def _until_records(channel: SignalTopic, position: int | None, wait_seconds: float = 0.1) -> Polled:
-    """The first that come; none where nothing came in a minute."""
-    end = time.monotonic() + 60.0
+    """The first that come; none where nothing came as long as a test waits."""
+    end = time.monotonic() + PATIENCE_SECONDS
     polled = channel.poll(position, wait_seconds)
     while not polled.records and time.monotonic() < end:
         polled = channel.poll(polled.position, wait_seconds)
@@ -78,7 +78,7 @@ def test_a_poll_waits_for_nothing_and_a_missing_topic_is_awaited(
 ) -> None:
     with closing(_channel(kafka_address, topic, topic_prefix)) as channel:
         assert channel.poll(None) == Polled((), None)
-        assert topic not in AdminClient({"bootstrap.servers": kafka_address}).list_topics(timeout=10).topics
+        assert topic not in AdminClient({"bootstrap.servers": kafka_address}).list_topics(timeout=60).topics
         _create(kafka_address, topic)
         send.to_topic(kafka_address, topic, topic_prefix, "a", "pause-snapshot", {})
         assert [record.id for record in _until_records(channel, None).records] == ["a"]
@@ -91,7 +91,7 @@ def test_messages_that_are_no_signals_are_reported_and_passed(
     producer = Producer({"bootstrap.servers": kafka_address})
     for value in (b"nonsense", b"[]", None, json.dumps({"type": "pause-snapshot"}).encode()):
         producer.produce(topic, key=topic_prefix.encode(), value=value, partition=0)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
     with closing(_channel(kafka_address, topic, topic_prefix)) as channel:
         polled = _until_records(channel, None)
         records = list(polled.records)

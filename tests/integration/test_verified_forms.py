@@ -29,7 +29,7 @@ from tests.support.faulty_topic import deliver_everything, send
 from tests.support.kafka import Read
 from tests.support.spark_session import launched_session
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 _CONFLUENT = "io.confluent.connect.json.JsonSchemaConverter"
 _CONNECT = "org.apache.kafka.connect.transforms"

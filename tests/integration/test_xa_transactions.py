@@ -26,6 +26,7 @@ from lab.addresses import MySqlAddress
 from lab.servers import servers
 from tests.support.planned_job import PlannedJob, run, settings_of
 from tests.support.purging import purge_binlog
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
 
@@ -387,7 +388,7 @@ def test_a_search_ends_though_the_server_counts_transactions_that_are_in_no_file
     with closing(connect(settings.mysql)) as connection:
         before = executed(connection) | GtidSet.parse("00000000-0000-0000-0000-000000000001:1-7")
     given_up = threading.Event()
-    timer = threading.Timer(30, given_up.set)
+    timer = threading.Timer(PATIENCE_SECONDS, given_up.set)
     timer.start()
     known = PreparedTransactions()
     search = PreparedSearch(

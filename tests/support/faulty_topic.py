@@ -16,9 +16,7 @@ from pymysql.connections import Connection
 
 from incsnap.mysql.watermarks import high_watermark
 from tests.support.kafka import Read, read_all
-
-#: Most seconds until Kafka has compacted a topic. It looks every 15 seconds.
-_COMPACTION_SECONDS = 90.0
+from tests.support.waiting import PATIENCE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def send(kafka: str, topic: str, records: Sequence[Read], clock_goes_back: bool 
         headers: Any = list(record.headers)
         producer.produce(topic, key=record.key, value=record.value, partition=record.partition, headers=headers, **at)
         producer.poll(0)
-    producer.flush(30)
+    assert producer.flush(PATIENCE_SECONDS) == 0
 
 
 def deliver_everything(connection: Connection[Any], kafka: str, prefix: str) -> str:
@@ -85,13 +83,13 @@ def _send_and_abort(kafka: str, topic: str, records: Sequence[Read]) -> None:
     producer.begin_transaction()
     for record in records:
         producer.produce(topic, key=record.key, value=record.value, partition=record.partition)
-    producer.flush(30)
+    assert producer.flush(PATIENCE_SECONDS) == 0
     producer.abort_transaction(30)
 
 
 def _wait_until_compacted(kafka: str, topic: str, partitions: int, records: int) -> None:
-    """Wait until Kafka has removed records. Raise AssertionError if it removes none."""
-    deadline = time.monotonic() + _COMPACTION_SECONDS
+    """Wait until Kafka has removed records: it looks every 15 seconds. Raise AssertionError if it removes none."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while len(read_all(kafka, topic, range(partitions))) >= records:
         assert time.monotonic() < deadline, f"{topic} is not compacted"
         time.sleep(1)

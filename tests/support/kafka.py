@@ -11,9 +11,10 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from incsnap.envelope.records import RECORDS
+from tests.support.waiting import PATIENCE_SECONDS
 
 #: Seconds to wait for markers: a broker answers a commit some milliseconds before each partition has its marker.
-_MARKER_SECONDS = 2.0
+_MARKER_SECONDS = 15.0
 #: partition, key, value, old key, new key
 Line = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
 
@@ -54,7 +55,11 @@ class Read:
 
 
 def read_all(
-    address: str, topic: str, partitions: Iterable[int] = (0,), isolation: str = "read_committed", seconds: float = 60
+    address: str,
+    topic: str,
+    partitions: Iterable[int] = (0,),
+    isolation: str = "read_committed",
+    seconds: float = PATIENCE_SECONDS,
 ) -> list[Read]:
     """Return all records of the partitions up to their present ends, one partition after the other."""
     consumer = Consumer(
@@ -100,7 +105,7 @@ def _end(address: str, topic: str, partition: int) -> int:
     """Return the offset behind the last record, committed or not."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": "nobody", "isolation.level": "read_uncommitted"})
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)[1])
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=60)[1])
     finally:
         consumer.close()
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from queue import SimpleQueue
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 #: Numbers of requests in Kafka's protocol.
 PRODUCE, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 0, 24, 25, 26, 28
@@ -77,7 +77,7 @@ class LateBroker:
         self.wait_until_held()
         upstream, frame = self._held.pop(0)
         upstream.sendall(frame)
-        self._unclaimed.get(timeout=30)
+        self._unclaimed.get(timeout=PATIENCE_SECONDS)
 
     def _accept(self) -> None:
         with suppress(OSError):

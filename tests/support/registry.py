@@ -9,7 +9,7 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 #: Seconds for one request. By default the client waits forever.
-_REQUEST_SECONDS = 10
+_REQUEST_SECONDS = 60
 
 
 def registry_client(url: str) -> SchemaRegistryClient:
