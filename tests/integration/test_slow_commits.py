@@ -79,7 +79,7 @@ def test_a_table_is_begun_and_read_though_every_commit_takes_seconds(
         incremental__snapshot__chunk__size="1000",
     )
     with (
-        late_replica(slow_mysql, COMMIT_SECONDS),
+        late_replica(slow_mysql, COMMIT_SECONDS) as acknowledged,
         Writers(slow_mysql, database) as writers,
         closing(PlannedJob(settings, str(tmp_path))) as job,
     ):
@@ -87,11 +87,12 @@ def test_a_table_is_begun_and_read_though_every_commit_takes_seconds(
         job.batches_until(lambda: len(job.of(f"{topic_prefix}.{database}.written")) >= 2 * WRITERS, "changes")
         signal = {"id": "s", "type": "execute-snapshot", "data": {"data-collections": [f"{database}.whole"]}}
         (tmp_path / "signals").write_text(json.dumps(signal) + "\n")
-        began = time.monotonic()
+        before = len(acknowledged)
         job.batches_until(lambda: len(job.of(f"{topic_prefix}.{database}.whole")) >= ROWS, "the whole table")
-        took = time.monotonic() - began
+        commits = len(acknowledged) - before
 
     assert {each.value["op"] for each in job.of(f"{topic_prefix}.{database}.whole")} == {"r"}
     assert sorted(each.key["k"] for each in job.of(f"{topic_prefix}.{database}.whole")) == list(range(ROWS))
     assert min(writers.took) > COMMIT_SECONDS / 2
-    assert took < 60
+    # The commits are the clock, however slow the machine is.
+    assert commits * COMMIT_SECONDS < 60

@@ -34,15 +34,19 @@ _END_POS = struct.Struct("<13xI")
 
 
 @contextmanager
-def late_replica(source: MySqlAddress, seconds: float) -> Iterator[None]:
-    """Make each commit of the source take `seconds` until the block ends."""
+def late_replica(source: MySqlAddress, seconds: float) -> Iterator[list[int]]:
+    """Make each commit of the source take `seconds` until the block ends.
+
+    Yield the positions that were acknowledged, to which each acknowledgement adds one.
+    """
+    acknowledged: list[int] = []
     connection: Any = connect(source)
     with connection.cursor() as cursor:
         cursor.execute("SET @source_binlog_checksum = 'NONE', @rpl_semi_sync_replica = 1")
         cursor.execute("SHOW BINARY LOG STATUS")
         ((file, pos, *_),) = cursor.fetchall()
     send_command(connection, _BINLOG_DUMP, struct.pack("<IHI", pos, 0, 4242) + file.encode())
-    thread = threading.Thread(target=_acknowledge, args=(connection, file, seconds), daemon=True)
+    thread = threading.Thread(target=_acknowledge, args=(connection, file, seconds, acknowledged), daemon=True)
     thread.start()
     with connect(source) as asked, asked.cursor() as cursor:
 
@@ -52,7 +56,7 @@ def late_replica(source: MySqlAddress, seconds: float) -> Iterator[None]:
 
         wait_until(is_waited_for)
         try:
-            yield
+            yield acknowledged
         finally:
             # Without a replica no commit waits. Closing the socket would not wake the thread that reads from it.
             socket_of(connection).shutdown(socket.SHUT_RDWR)
@@ -60,7 +64,7 @@ def late_replica(source: MySqlAddress, seconds: float) -> Iterator[None]:
             drop(connection)
 
 
-def _acknowledge(connection: Any, file: str, seconds: float) -> None:
+def _acknowledge(connection: Any, file: str, seconds: float, acknowledged: list[int]) -> None:
     with suppress(pymysql.err.MySQLError, OSError):
         while True:
             # PyMySQL's own reader fails here: after a replica's answer it considers packet numbers wrong.
@@ -72,3 +76,4 @@ def _acknowledge(connection: Any, file: str, seconds: float) -> None:
             time.sleep(seconds)
             connection._next_seq_id = 0
             connection.write_packet(struct.pack("<BQ", _MAGIC, end_pos) + file.encode())
+            acknowledged.append(end_pos)
