@@ -195,7 +195,7 @@ class _Records(AbstractContextManager["_Records"]):
 
 
 def read_to_the_end(patch: pytest.MonkeyPatch, mysql: MySqlAddress) -> None:
-    """Let a batch end only where the binlog ends now, or where the batch is full.
+    """Let a batch end only where the binlog ends now, or where the batch is full, with all of the binlog read.
 
     A batch takes what the tail has read until then. On a slow machine this may be a few transactions of many.
     """
@@ -204,6 +204,8 @@ def read_to_the_end(patch: pytest.MonkeyPatch, mysql: MySqlAddress) -> None:
     def to_the_end(tail: Tail, start: StreamPosition, max_bytes: int, max_rows: int | None, *_: object) -> Advance:
         with closing(connect(mysql)) as connection:
             end = end_of_binlog(connection)
+        # A full batch ends before. What lies behind it is read, too.
+        tail.changes_behind(start, end, PATIENCE_SECONDS)
         return advance(tail, start, max_bytes, max_rows, end, PATIENCE_SECONDS)
 
     patch.setattr(Tail, "advance", to_the_end)
