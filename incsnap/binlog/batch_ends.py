@@ -73,7 +73,7 @@ def _inside(walk: Walk, start: BufferPlace, max_bytes: int, max_events: int) -> 
             fitting = max(fitting, 1)
         if fitting:
             end = BufferPlace(number, fragment, int(rows[fitting - 1]) + 1)
-        if fragment < segment.complete and (end == start or end.event == last):
+        if fragment < segment.complete and (end == start or end == BufferPlace(number, fragment, last)):
             # The rest of the transaction is one event larger than the limits, or only table maps.
             return behind(number, segment, fragment)
         if fitting < len(rows) or fragment < segment.complete:

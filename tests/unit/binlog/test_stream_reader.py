@@ -376,6 +376,20 @@ def test_a_large_transaction_is_cut_inside_with_its_maps_repeated() -> None:
     assert [end.pos for end in ends] == sorted(end.pos for end in ends)
 
 
+@pytest.mark.parametrize("most", [1, 100, 250, 330])
+def test_the_pieces_in_which_a_large_transaction_arrives_do_not_change_where_it_is_cut(most: int) -> None:
+    log = Binlog()
+    log.add([BEGIN, *[T, rows(b"x" * 50)] * 3, XID])
+    packets = list(log.dump(GtidSet()))
+    expected = Stream().feed([b"".join(packets)]).cut(START, most)[0]
+
+    for first in range(1, len(packets)):
+        for each in range(1, len(packets)):
+            pieces = [packets[:first], *(packets[at : at + each] for at in range(first, len(packets), each))]
+            end, _ = Stream().feed(map(b"".join, pieces)).cut(START, most)
+            assert (end.open_gtid, end.events_done) == (expected.open_gtid, expected.events_done)
+
+
 def test_a_large_transaction_behind_others_without_captured_changes_is_begun_at_once() -> None:
     log = Binlog()
     log.add([BEGIN, EXCLUDED, rows(b"no", 81), XID])
