@@ -22,7 +22,10 @@ from incsnap.errors import ConfigError
 from lab.object_store import ObjectStore
 from tests.support.waiting import wait_until
 
+#: A lease that runs out while a test waits for it.
 QUICK = LeaseTimes(lease=1.5, renewal=0.1)
+#: A lease that does not run out on a busy machine.
+LASTING = LeaseTimes(lease=600.0, renewal=0.1)
 
 
 @pytest.fixture
@@ -32,7 +35,7 @@ def folder(bucket_folder: str) -> ObjectFolder:
 
 @pytest.fixture
 def taken_lease(folder: ObjectFolder) -> Iterator[Lease]:
-    lease = Lease(folder, QUICK)
+    lease = Lease(folder, LASTING)
     lease.acquire()
     yield lease
     lease.release()
@@ -46,7 +49,7 @@ def written(folder: ObjectFolder) -> Holder:
 
 def test_a_second_job_is_refused_and_told_who_has_the_checkpoint(taken_lease: Lease, folder: ObjectFolder) -> None:
     with pytest.raises(ConfigError, match=f"the process {os.getpid()} on {socket.gethostname()}"):
-        Lease(folder, QUICK).acquire()
+        Lease(folder, LASTING).acquire()
     taken_lease.refuse_if_lost()
 
 
@@ -84,7 +87,7 @@ def test_the_lease_of_another_machine_runs_out_when_it_is_not_renewed(folder: Ob
 
 
 def test_of_many_who_want_it_at_once_one_gets_it(folder: ObjectFolder) -> None:
-    leases = [Lease(folder, QUICK) for _ in range(6)]
+    leases = [Lease(folder, LASTING) for _ in range(6)]
     got: list[Lease] = []
     refused: list[ConfigError] = []
 
@@ -151,7 +154,7 @@ def test_a_holder_that_cannot_renew_stops_before_anybody_may_follow(
 def test_an_answer_that_is_lost_loses_no_lease(folder: ObjectFolder, object_store: ObjectStore) -> None:
     lost_answer = {"method": "PUT", "key": "lease[.]json", "status": 500, "after": True}
     object_store.fail(lost_answer)
-    lease = Lease(folder, QUICK)
+    lease = Lease(folder, LASTING)
     lease.acquire()  # made, but not told so: the second try finds it there
     object_store.fail(lost_answer)
     before = written(folder).renewals

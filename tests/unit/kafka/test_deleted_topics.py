@@ -17,7 +17,8 @@ from incsnap.kafka.refusals import ClientError
 from tests.support.kafka import keyed
 
 _ADD_PARTITIONS_TO_TRANSACTION = 24
-_SECONDS = 10.0
+#: Half of the seconds that a commit may take: a commit that waits takes longer.
+_SECONDS = 60.0
 _POINTER = ctypes.c_void_p
 
 
@@ -35,7 +36,7 @@ class Broker:
             self._function("rd_kafka_mock_topic_create", ctypes.c_int, _POINTER, ctypes.c_char_p, *[ctypes.c_int] * 2)(
                 self._cluster, topic, 1, 1
             )
-        self.producer.init_transactions(10.0)
+        self.producer.init_transactions(_SECONDS)
 
     def _function(self, name: str, result: Any, *arguments: Any) -> Any:
         function = getattr(self._lib, name)
@@ -65,8 +66,8 @@ class Broker:
     def commit(self, *topics: str) -> None:
         self.producer.begin()
         for topic in topics:
-            self.producer.send([(topic, 1)], keyed(("k", "v")), 10.0)
-        self.producer.commit(20.0)
+            self.producer.send([(topic, 1)], keyed(("k", "v")), _SECONDS)
+        self.producer.commit(2 * _SECONDS)
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_a_commit_names_the_topic_that_is_gone_instead_of_waiting(broker: Broker
     with pytest.raises(ClientError, match="the topic deleted no longer exists") as raised:
         broker.commit("kept", "deleted")
     assert not raised.value.retriable
-    broker.producer.abort(10.0)
+    broker.producer.abort(_SECONDS)
     assert time.monotonic() - began < _SECONDS
 
 

@@ -25,12 +25,12 @@ _OK = b"\0\0\0\x02\0\0\0"
 def ends() -> Iterator[tuple[Any, socket.socket]]:
     """Yield a connection after its login, and the server's end of it."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener, ThreadPoolExecutor() as pool:
-        listener.settimeout(10)
+        listener.settimeout(60)
         accepted = pool.submit(_log_in, listener)
         connection: Any = pymysql.connect(
-            port=listener.getsockname()[1], user="cdc", connect_timeout=10, read_timeout=10, write_timeout=10
+            port=listener.getsockname()[1], user="cdc", connect_timeout=60, read_timeout=60, write_timeout=60
         )
-        with closing(accepted.result(10)) as peer:
+        with closing(accepted.result(60)) as peer:
             yield connection, peer
             drop(connection)
 
@@ -38,7 +38,7 @@ def ends() -> Iterator[tuple[Any, socket.socket]]:
 def _log_in(listener: socket.socket) -> socket.socket:
     """Accept a client, greet it, and answer OK to its login and the two statements that PyMySQL sends then."""
     peer, _ = listener.accept()
-    peer.settimeout(10)
+    peer.settimeout(60)
     peer.sendall(_packet(0, _GREETING))
     for number in (2, 1, 1):
         peer.recv(1_000)
@@ -53,7 +53,7 @@ def _packet(number: int, payload: bytes) -> bytes:
 def test_a_command_is_sent_as_one_packet(ends: tuple[Any, socket.socket]) -> None:
     connection, peer = ends
     send_command(connection, COMMAND.COM_BINLOG_DUMP, b"argument")
-    peer.settimeout(10)
+    peer.settimeout(60)
     assert peer.recv(100) == _packet(0, b"\x12argument")
 
 
@@ -85,7 +85,7 @@ def test_a_dropped_connection_sends_no_quit(ends: tuple[Any, socket.socket]) -> 
     connection, peer = ends
     used = socket_of(connection)
     drop(connection)
-    peer.settimeout(10)
+    peer.settimeout(60)
     assert peer.recv(100) == b""
     assert used.fileno() == -1
     assert not connection.open

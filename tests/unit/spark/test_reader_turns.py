@@ -6,7 +6,7 @@ import threading
 from contextlib import ExitStack
 
 from incsnap.spark.reader_turns import ReaderTurns
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
 def test_several_turns_are_taken_together_once_all_are_free() -> None:
@@ -31,8 +31,8 @@ def test_several_turns_are_taken_together_once_all_are_free() -> None:
         one = take("one", 1)
         wait_until(lambda: len(turns._waiting) == 2)
         assert steps == []
-    both.join(10)
-    one.join(10)
+    both.join(PATIENCE_SECONDS)
+    one.join(PATIENCE_SECONDS)
     assert steps == ["both", "one"]
 
 
@@ -48,7 +48,7 @@ def test_a_thread_that_waits_gives_up_once_it_is_woken() -> None:
     wait_until(lambda: len(turns._waiting) == 1)
     stopping.set()
     turns.wake()
-    thread.join(10)
+    thread.join(PATIENCE_SECONDS)
     assert answers == [False]
 
 

@@ -22,7 +22,7 @@ from incsnap.spark.prefix_start import PrefixStart
 from incsnap.spark.source import STOP, STOPPED, BinlogReader, SourceOptions
 from incsnap.spark.supervision import SparkDied, run_forever
 from tests.support.properties import NEEDED
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 
 def settings_in(root: Path) -> Settings:
@@ -63,6 +63,7 @@ def test_a_stop_waits_for_the_batch_that_is_being_planned(tmp_path: Path) -> Non
 
     def spark() -> None:
         # The planner asks the server for longer than two polls of Spark's status take. Then the batch is run.
+        wait_until(lambda: files.exists(STOP))
         query.stopped.wait(1.5)
         query.events.append("batch run")
         begin: dict[str, object] = {}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,24 +24,28 @@ class Clock(threading.Event):
         return self.is_set()
 
 
-def test_a_share_of_five_percent_rests_nineteen_times_as_long_as_it_works() -> None:
+def test_a_share_of_five_percent_rests_nineteen_times_as_long_as_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([100.0, 101.0])
+    monkeypatch.setattr("incsnap.verify.allowance.time", SimpleNamespace(monotonic=times.__next__))
     clock = Clock()
-    allowance = Allowance(clock, share=0.05)
-    with allowance.spark_job():
-        time.sleep(0.05)
-    assert 0.05 * 19 <= clock.waited < 0.5 * 19
-    before = clock.waited
-    with allowance.work():
-        until = time.thread_time() + 0.02
-        while time.thread_time() < until:
-            pass
-    assert 0.02 * 19 <= clock.waited - before < 0.05 * 19
+    with Allowance(clock, share=0.05).spark_job():
+        pass
+    assert clock.waited == pytest.approx(19.0)
+
+
+def test_work_on_the_calling_thread_counts_by_its_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([7.0, 7.5])
+    monkeypatch.setattr("incsnap.verify.allowance.time", SimpleNamespace(thread_time=times.__next__))
+    clock = Clock()
+    with Allowance(clock, share=0.05).work():
+        pass
+    assert clock.waited == pytest.approx(9.5)
 
 
 def test_without_a_share_nothing_rests() -> None:
     clock = Clock()
     with Allowance(clock).spark_job():
-        time.sleep(0.01)
+        pass
     assert clock.waited == 0
 
 
