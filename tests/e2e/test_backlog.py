@@ -7,12 +7,16 @@ import pytest
 from incsnap.checkpoint.status import read_status
 from lab.captured_database import CapturedDatabase
 from lab.table_designs import ORDERS
+from signals import send
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
 
 ROWS = 30_000
 SETTINGS = {"incremental.snapshot.chunk.size": "1000", "spark.master": "local[2,4]"}
+#: A condition that is true for every row, but slow: a chunk takes a second. So windows are in flight for long enough,
+#: also for a slow test.
+SLOWLY = "(id % 20 <> 0 OR SLEEP(0.01) = 0)"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +34,8 @@ def test_a_backlog_on_a_table_under_snapshot_ends_without_going_back_in_time(
     with play.notices() as notices:
         with play.job(SETTINGS) as job:
             job.wait_until_streaming()
-            play.execute_by_row("one", [orders])
+            asked = send.snapshot_data([str(orders)], [(str(orders), SLOWLY)])
+            play.signal_by_row("one", "execute-snapshot", asked)
             job.wait_until("windows were in flight", in_flight, every=0.005)
             if clean:
                 job.stop()

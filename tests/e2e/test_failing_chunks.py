@@ -73,7 +73,10 @@ def test_an_unreadable_row_is_reported_and_read_by_a_later_signal(play: Captured
 def broken_off(play: CapturedDatabase, cursor: Any, job: RunningJob, notices: Notices) -> None:
     """Kill the reader's connection in the middle of its SELECT."""
     docs = f"{play.database}.docs"
-    slow = [(docs, "SLEEP(0.05) = 0")]
+    # The SELECT takes 20 s while this lock is held, so also a slow test meets it. Nobody else uses the lock.
+    lock = f"{play.database}-slow"
+    slow = [(docs, f"SLEEP(IF(IS_FREE_LOCK('{lock}'), 0, 0.5)) = 0")]
+    cursor.execute("SELECT GET_LOCK(%s, 0)", (lock,))
     play.signal_by_row("killed", "execute-snapshot", send.snapshot_data([docs], slow))
 
     def killed() -> bool:
@@ -82,7 +85,7 @@ def broken_off(play: CapturedDatabase, cursor: Any, job: RunningJob, notices: No
             return True
         cursor.execute(
             "SELECT id FROM information_schema.processlist WHERE info LIKE %s AND id <> CONNECTION_ID()",
-            (f"SELECT%`{play.database}`.`docs`%SLEEP(0.05)%ORDER BY%",),
+            (f"SELECT%`{play.database}`.`docs`%{lock}%ORDER BY%",),
         )
         for (id_,) in cursor.fetchall():
             with contextlib.suppress(pymysql.MySQLError):  # the connection has just ended
@@ -90,6 +93,7 @@ def broken_off(play: CapturedDatabase, cursor: Any, job: RunningJob, notices: No
         return False
 
     job.wait_until("the reader's connection was killed", killed, every=0.01)
+    cursor.execute("SELECT RELEASE_LOCK(%s)", (lock,))
     job.wait_until("its end all the same", lambda: notices.completed("killed"))
 
 

@@ -31,11 +31,11 @@ def test_a_throttled_snapshot_sends_every_type_of_notification(play: CapturedDat
             job.wait_until(f"{kind} of {signal}", lambda: notices.poll() is not None and notices.of(kind, signal) != [])
 
         job.wait_until_streaming()
-        # The table would take a hundred seconds if the limit were not lifted.
-        play.signal_by_row("slow", "incsnap-throttle", {"rows-per-second": 200})
+        # The table would take minutes if the limit were not lifted.
+        play.signal_by_row("slow", "incsnap-throttle", {"rows-per-second": 100})
         play.execute_by_row("first", [orders, lines])
-        job.wait_until("the limit is shown", lambda: [limit.most for limit in snapshot_of(play).limits] == [200])
-        why = "throttled to 200 rows/s by signal slow"
+        job.wait_until("the limit is shown", lambda: [limit.most for limit in snapshot_of(play).limits] == [100])
+        why = "throttled to 100 rows/s by signal slow"
         job.wait_until("the reason is shown", lambda: snapshot_of(play).waits_for == why)
         wait_for("IN_PROGRESS", "first")
         play.signal_by_row("hold", "pause-snapshot", {})
@@ -52,8 +52,14 @@ def test_a_throttled_snapshot_sends_every_type_of_notification(play: CapturedDat
         # One thread asks for the number of threads and another sends the binlog, so there are never fewer.
         play.signal_by_row("spare", "incsnap-throttle", {"rows-per-second": 0, "threads-running": 1})
         more = "threads run on the server, more than the 1 threads of signal spare"
-        job.wait_until("it waits for the server", lambda: more in snapshot_of(play).waits_for)
-        assert snapshot_of(play).held_back_by == "threads-running"
+        seen: list[SnapshotStatus] = []
+
+        def waits_for_the_server() -> bool:
+            seen[:] = [snapshot_of(play)]
+            return more in seen[0].waits_for
+
+        job.wait_until("it waits for the server", waits_for_the_server)
+        assert seen[0].held_back_by == "threads-running"
         play.signal_by_row("fast", "incsnap-throttle", {"threads-running": 0})
         job.wait_until("the end of the snapshot", lambda: notices.completed("second"))
         job.wait_until("the limit is gone", lambda: not snapshot_of(play).limits)
@@ -75,6 +81,6 @@ def test_a_throttled_snapshot_sends_every_type_of_notification(play: CapturedDat
     assert ended["additional_data"]["total_rows_scanned"] == str(ROWS)
     assert "[Notification Service]  {id='second', aggregateType='Incremental Snapshot', type='COMPLETED'" in log
     assert "[snapshot second]" in log
-    assert "Limits of snapshots from now on, by signal slow: rows-per-second 200" in log
+    assert "Limits of snapshots from now on, by signal slow: rows-per-second 100" in log
     for verdict in play.verdicts():
         assert verdict.faults(2) == []

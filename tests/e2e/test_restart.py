@@ -18,13 +18,15 @@ pytestmark = pytest.mark.servers
 ROWS = 60_000
 #: One chunk a batch, so that the table takes many batches.
 SETTINGS = {"incremental.snapshot.chunk.size": "1500", "snapshot.max.threads": "1", "spark.master": "local[1,4]"}
+#: The first job would read the table for a minute, so it is stopped in the middle, also by a slow test.
+SLOW = {**SETTINGS, "incsnap.snapshot.throttle.rows.per.second": "1000"}
 
 
 def test_a_stop_in_the_middle_of_a_table_is_clean_and_the_next_start_goes_on(play: CapturedDatabase) -> None:
     orders = play.create(ORDERS, ROWS)
     with play.notices() as notices, ExitStack() as second:
         with Writer(play.connect, play.tables, seed=5, rate=100):
-            with play.job(SETTINGS) as job:
+            with play.job(SLOW) as job:
                 job.wait_until_streaming()
                 play.execute_by_row("one-table", [orders])
                 job.wait_until("rows were sent", lambda: rows_sent(play) > 0, every=0.01)
