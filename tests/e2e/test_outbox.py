@@ -71,10 +71,15 @@ def _number(read: Read) -> int:
     return int(json.loads(read.value or b""))
 
 
-def _numbers(play: CapturedDatabase, topics: list[str]) -> set[int]:
+def _existing(play: CapturedDatabase, topics: list[str]) -> list[str]:
     known = AdminClient({"bootstrap.servers": play.kafka}).list_topics(timeout=20).topics
-    return {_number(read) for topic in topics if topic in known for read in read_all(play.kafka, topic, range(3))}
+    return [topic for topic in topics if topic in known]
+
+
+def _numbers(play: CapturedDatabase, topics: list[str]) -> set[int]:
+    return {_number(read) for topic in _existing(play, topics) for read in read_all(play.kafka, topic, range(3))}
 
 
 def _is_over(play: CapturedDatabase) -> bool:
-    return "COMPLETED" in [json.loads(read.value or b"{}")["type"] for read in read_all(play.kafka, play.notifications)]
+    notices = [read for topic in _existing(play, [play.notifications]) for read in read_all(play.kafka, topic)]
+    return "COMPLETED" in [json.loads(read.value or b"{}")["type"] for read in notices]
