@@ -19,6 +19,7 @@ from lab.fetched_kafka import breakable_kafka
 from lab.fetched_mysql import breakable_mysql
 from lab.free_port import free_ports
 from lab.table_designs import ORDERS
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
@@ -41,7 +42,7 @@ def status_of(play: CapturedDatabase) -> JobStatus | None:
 
 def ready(port: int) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -72,12 +73,12 @@ def test_an_outage_is_told_while_it_lasts_and_never_looks_like_a_running_job(
         job.wait_until("it is ready", lambda: ready(port)[0] == 200)
 
         broker.kill()
-        job.wait_until("Kafka is missed", lambda: is_in(RETRYING), 20)
+        job.wait_until("Kafka is missed", lambda: is_in(RETRYING))
         assert ready(port)[0] == 503
-        job.wait_until("Kafka is named", lambda: f"Kafka at {kafka} does not answer since" in ready(port)[1], 20)
+        job.wait_until("Kafka is named", lambda: f"Kafka at {kafka} does not answer since" in ready(port)[1])
         assert ready(port)[0] == 503
         # The status is a file, which is written at its own pace.
-        job.wait_until("the status tells the outage", lambda: bool((now := status_of(play)) and now.outages), 20)
+        job.wait_until("the status tells the outage", lambda: bool((now := status_of(play)) and now.outages))
         status = status_of(play)
         assert status is not None
         assert [(each.server, each.address) for each in status.outages] == [("Kafka", kafka)]
@@ -87,8 +88,9 @@ def test_an_outage_is_told_while_it_lasts_and_never_looks_like_a_running_job(
         job.wait_until("the job runs again", lambda: is_in(RUNNING))
 
         mysqld.kill()
-        job.wait_until("MySQL is missed", lambda: ready(port)[0] == 503, 20)
-        job.wait_until("MySQL is named", lambda: f"MySQL at {mysql} does not answer since" in ready(port)[1], 20)
+        job.wait_until("MySQL is missed", lambda: ready(port)[0] == 503)
+        job.wait_until("MySQL is named", lambda: f"MySQL at {mysql} does not answer since" in ready(port)[1])
+        job.wait_until("the status misses MySQL too", lambda: is_in(RETRYING))
         seen = set()
 
         def looked() -> bool:
@@ -97,7 +99,7 @@ def test_an_outage_is_told_while_it_lasts_and_never_looks_like_a_running_job(
                 seen.add(now.state)
             return now is not None and now.failure is not None and now.failure.count >= 3
 
-        job.wait_until("some tries have failed", looked, 120)
+        job.wait_until("some tries have failed", looked)
         assert seen == {RETRYING}
         streamed = log.read_text().count("Streaming to topics")
         mysqld.start()
@@ -111,10 +113,12 @@ def test_an_outage_is_told_while_it_lasts_and_never_looks_like_a_running_job(
         assert status.stream.disconnects >= 1
         job.stop()
 
-    with play.job({"errors.max.retries": "2"}) as job:
+    # The pauses are long enough for the status, which is written each second, to show each failure to a slow test.
+    pauses = {f"errors.retry.delay.{which}.ms": "8000" for which in ("initial", "max")}
+    with play.job({"errors.max.retries": "2", **pauses}) as job:
         job.wait_until("the job runs with a limit of restarts", lambda: is_in(RUNNING))
         mysqld.kill()
-        given_up, failures = time.monotonic() + 60, {0}
+        given_up, failures = time.monotonic() + PATIENCE_SECONDS, {0}
         while job.exit_code() is None and time.monotonic() < given_up:
             now = status_of(play)
             failures.add(now.failure.count if now is not None and now.failure is not None else 0)

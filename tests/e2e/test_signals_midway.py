@@ -20,9 +20,9 @@ pytestmark = pytest.mark.servers
 
 
 ROWS = 60_000
-#: The table takes twenty seconds, so signals come in its middle. The job chooses the size of chunks. With a fixed size
-#: the whole table would be planned ahead, and planned chunks are read in spite of a pause.
-SLOWLY = "SLEEP(0.0003) = 0"
+#: The table takes a minute, so signals come in its middle, also from a slow test. The job chooses the size of chunks.
+#: With a fixed size the whole table would be planned ahead, and planned chunks are read in spite of a pause.
+SLOWLY = "SLEEP(0.001) = 0"
 
 
 def test_a_snapshot_is_paused_resumed_and_stopped_in_the_middle_of_a_table(play: CapturedDatabase) -> None:
