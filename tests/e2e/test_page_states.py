@@ -38,10 +38,13 @@ _SCREENS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "da
 
 @pytest.fixture
 def browser() -> Iterator[Browser]:
+    # By default 5 s, which a busy machine may take for an answer of the job.
+    expect.set_options(timeout=60_000)
     with sync_playwright() as play:
         chromium = play.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
         yield chromium
         chromium.close()
+    expect.set_options(timeout=5_000)
 
 
 class _Screens:
@@ -58,7 +61,7 @@ class _Screens:
     def show(self, state: str, badge: str, title: str) -> None:
         """Wait until all screens have `badge` and `title`, and check that nothing is wider than the screen."""
         for (width, scheme), page in self.pages.items():
-            expect(page.locator("#state")).to_have_text(badge, timeout=60_000)
+            expect(page.locator("#state")).to_have_text(badge)
             expect(page).to_have_title(title)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (state, width, scheme)
             if _PICTURES and (state, width, scheme) in _SHOWN:
@@ -90,7 +93,7 @@ def test_each_state_is_visible_at_a_glance(browser: Browser, tmp_path: Path) -> 
 
             play.signal_by_row("slow", "incsnap-throttle", {"rows-per-second": 1_000})
             play.execute_by_row("nightly", [orders])
-            expect(wide.get_by_role("progressbar", name=str(orders))).to_be_visible(timeout=60_000)
+            expect(wide.get_by_role("progressbar", name=str(orders))).to_be_visible()
             screens.show("snapshot", "running", f"{prefix}: running")
 
             wide.get_by_role("textbox", name="token").fill("a-token-of-some-length")
@@ -113,7 +116,7 @@ def test_each_state_is_visible_at_a_glance(browser: Browser, tmp_path: Path) -> 
 
             mysqld.kill()
             away = f"MySQL at {mysql.host}:{mysql.port} does not answer since"
-            expect(wide.get_by_role("alert")).to_contain_text(away, timeout=60_000)
+            expect(wide.get_by_role("alert")).to_contain_text(away)
             screens.show("mysql-down", "retrying · 1 table failed", f"{prefix}: retrying, 1 failed")
             expect(wide.locator("#lag")).to_have_class("old")
             expect(wide.locator("#stream")).to_contain_text("no, ")
