@@ -107,6 +107,15 @@ class RunningJob:
         """Return the ids of the job's processes that still run."""
         return session_pids(self.pid)
 
+    def commands(self) -> list[tuple[str, list[str]]]:
+        """Return name and command line of the job's processes, without those that end meanwhile."""
+        commands = []
+        for pid in self.remains():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
+                commands.append((process.name(), process.cmdline()))
+        return commands
+
 
 #: Python's arguments that run `incsnap`, wherever it is installed.
 INCSNAP = ("-c", "from incsnap.cli.main import main; main()")

@@ -6,24 +6,24 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from incsnap.checkpoint.status import read_status
 from lab.captured_database import CapturedDatabase
 from lab.object_store import ObjectStore
 from lab.owned_keys import Share
-from lab.running_job import INCSNAP, session_pids, write_properties
+from lab.running_job import INCSNAP, write_properties
 from lab.table_designs import ORDER_LINES, ORDERS
 from lab.workload import Writer
 from tests.support.ledger import Ledger
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
 
 
 def incsnap(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *INCSNAP, *arguments], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *INCSNAP, *arguments], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
     )
 
 
@@ -45,7 +45,7 @@ def test_a_job_that_is_killed_goes_on_from_a_bucket(
             with first, second:
                 ledger.ask([orders, lines], "source")
                 job.wait_until("rows were sent", lambda: (s := read_status(location)) is not None and s.sent.reads > 0)
-                command_lines = "".join(" ".join(psutil.Process(pid).cmdline()) for pid in session_pids(job.pid))
+                command_lines = "".join(" ".join(line) for _, line in job.commands())
                 other = incsnap("run", "--skip-check", str(file))
                 alive = incsnap("status", "--json", str(file))
                 job.kill()

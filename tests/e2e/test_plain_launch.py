@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import psutil
 import pytest
 
 from lab.captured_database import CapturedDatabase
-from lab.running_job import session_pids
 from lab.table_designs import ORDER_LINES, ORDERS
 from lab.workload import Writer
 from tests.support.ledger import Ledger
@@ -29,8 +27,7 @@ def test_a_job_that_a_plain_builder_starts_delivers_and_goes_on_after_sigkill(pl
             job.wait_until_streaming()
             ledger.ask(tables, "source")
             job.wait_until("a chunk was sent", lambda: bool(notices.poll() and notices.of("IN_PROGRESS")))
-            command_lines = [psutil.Process(pid).cmdline() for pid in session_pids(job.pid)]
-            names = {psutil.Process(pid).name() for pid in session_pids(job.pid)}
+            commands = job.commands()
             job.kill()
         with play.job(SETTINGS) as job:
             job.wait_until("the snapshots were complete", lambda: ledger.settle(notices))
@@ -40,7 +37,8 @@ def test_a_job_that_a_plain_builder_starts_delivers_and_goes_on_after_sigkill(pl
         job.stop()
 
     ledger.check()
+    names = {name for name, _ in commands}
     assert "java" in names
     assert "incsnap-zygote" not in names
-    assert "not-for-everybody" not in str(command_lines)
+    assert "not-for-everybody" not in str(commands)
     assert "not-for-everybody" not in play.log.read_text()
