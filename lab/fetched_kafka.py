@@ -28,7 +28,7 @@ from lab.run_folder import on_free_ports
 
 VERSION = "4.3.1"
 _LOG4J = "2.25.4"  # The version in this Kafka's release. Its SLF4J binding is not among Kafka's dependencies.
-_READY_SECONDS = 60
+_READY_SECONDS = 120
 _QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _CLUSTER = "incsnapSandbox00000001"  # 22 characters of URL-safe base64: a Kafka Uuid.
 

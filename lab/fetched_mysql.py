@@ -29,7 +29,7 @@ from lab.private_apt import private_apt
 from lab.progress import tell
 from lab.run_folder import on_free_ports
 
-_READY_SECONDS = 60
+_READY_SECONDS = 120
 _INSTEAD = "Set INCSNAP_MYSQL=host:port (a server with GTIDs and row binlog), or install Docker."
 
 # root may connect over TCP from any host. The server listens on the loopback address only.

@@ -77,8 +77,8 @@ class RunningJob:
         offsets = self._checkpoint / "spark" / "offsets"
         self.wait_until("its first batch", lambda: any(offsets.glob("[0-9]*")), seconds)
 
-    def stop(self, seconds: float = 60.0) -> None:
-        """Stop the job with SIGTERM and wait for its clean end.
+    def stop(self, seconds: float = 240.0) -> None:
+        """Stop the job with SIGTERM and wait for its clean end. It waits for the running batch for up to 60 s.
 
         Raise JobFailed if the job does not end within `seconds`, or ends (or has ended) with an error.
         """

@@ -23,7 +23,7 @@ from lab.child_programs import Child, child
 from lab.run_folder import run_folder
 from lab.running_job import kill_session
 
-_READY_SECONDS = 60
+_READY_SECONDS = 120
 #: The log line with the master's address. Spark chose the port (0 was given), so no other process can have it.
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = re.compile("Successfully registered with master")

@@ -57,7 +57,7 @@ def test_a_connector_goes_on_behind_the_last_key_of_the_jobs_snapshot(play: Capt
         assert f"The snapshot of {orders} goes on behind the key" in printed
         ask(f"{worker.url}/connectors/{play.prefix}/resume", "PUT")
         ended = f"incremental snapshotting of table '{orders}' finished"
-        wait_until(lambda: ended in log.read_text(errors="replace"), seconds=120)
+        wait_until(lambda: ended in log.read_text(errors="replace"))
         writer.stop()
         sent_by_connector(play, 1)
     last = int(printed.partition("behind the key [")[2].partition("]")[0])

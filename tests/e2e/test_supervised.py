@@ -91,7 +91,7 @@ class SupervisedJob(RunningJob):
         ((worker, jvm, _),) = self._drivers()
         return worker, jvm
 
-    def stop(self, seconds: float = 60.0) -> None:
+    def stop(self, seconds: float = 240.0) -> None:
         """Stop the job as a user does: SIGTERM to its Python process.
 
         The supervisor considers its clean end the job's end.

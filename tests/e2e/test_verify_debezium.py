@@ -18,6 +18,7 @@ from lab.table_designs import ORDER_LINES, ORDERS
 from tests.e2e.test_verify import run_verify
 from tests.support.faulty_topic import send
 from tests.support.kafka import Read, read_all
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
 
@@ -79,6 +80,8 @@ def test_topics_of_debezium_are_compared_and_its_repetitions_named(
             before = offsets.read_bytes() if offsets.exists() else b""
             sent(play, cursor, 1)
             wait_until("the worker's offsets", lambda: offsets.exists() and offsets.read_bytes() != before)
+            # The worker writes the file in place, each five seconds. It is whole some time after it has changed.
+            time.sleep(1)
             flushed = offsets.read_bytes()
             cursor.execute(f"UPDATE {orders.sql} SET qty = 6 WHERE id <= 200")
             cursor.execute(f"UPDATE {orders.sql} SET qty = 7 WHERE id <= 200")
@@ -138,9 +141,9 @@ def sent(play: CapturedDatabase, cursor: object, number: int) -> None:
     time.sleep(1)
 
 
-def wait_until(event: str, reached: Callable[[], bool], seconds: float = 90) -> None:
-    """Wait until `reached()` is true. Raise AssertionError after `seconds`."""
-    deadline = time.monotonic() + seconds
+def wait_until(event: str, reached: Callable[[], bool]) -> None:
+    """Wait until `reached()` is true. Raise AssertionError if it takes too long."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not reached():
         assert time.monotonic() < deadline, event
         time.sleep(0.2)

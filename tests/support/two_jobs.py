@@ -35,9 +35,9 @@ def second_job(
         yield job
 
 
-def ended(job: RunningJob, seconds: float = 120.0) -> int | None:
+def ended(job: RunningJob) -> int | None:
     """Wait for the end of the job and return its exit code."""
-    wait_until(lambda: job.exit_code() is not None, seconds)
+    wait_until(lambda: job.exit_code() is not None)
     return job.exit_code()
 
 

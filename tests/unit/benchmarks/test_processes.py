@@ -97,9 +97,7 @@ def test_each_process_that_is_forked_for_spark_counts_for_its_own_kind(socket_fo
             "PYTHON_WORKER_FACTORY_SOCK_DIR": str(socket_folder),
         }
         with session(_JOB, json.dumps(list(_MODULES.values())), **environment) as job:
-            wait_until(
-                lambda: {"driver", "zygote", "launchers", *_MODULES} == set(job_seconds(job.pid)) - {_READERS}, 60
-            )
+            wait_until(lambda: {"driver", "zygote", "launchers", *_MODULES} == set(job_seconds(job.pid)) - {_READERS})
 
 
 _WORKER = """
