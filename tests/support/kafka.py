@@ -13,8 +13,9 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from incsnap.envelope.records import RECORDS
 from tests.support.waiting import PATIENCE_SECONDS
 
-#: Seconds to wait for markers: a broker answers a commit some milliseconds before each partition has its marker.
-_MARKER_SECONDS = 15.0
+#: Polls to wait for markers, of this many seconds each: a broker answers a commit some milliseconds before each
+#: partition has its marker. Polls are counted, because a broker does nothing either while the machine pauses.
+_MARKER_POLLS, _POLL_SECONDS = 40, 0.1
 #: partition, key, value, old key, new key
 Line = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
 
@@ -78,11 +79,12 @@ def read_all(
             consumer.assign([TopicPartition(topic, partition, 0)])
             deadline = time.monotonic() + seconds
             end = _end(address, topic, partition)
-            at_end: float | None = None
+            at_end, in_vain = False, 0
             while time.monotonic() < deadline:
-                message = consumer.poll(0.1)
+                message = consumer.poll(_POLL_SECONDS)
                 if message is None:
-                    if at_end is not None and time.monotonic() - at_end > _MARKER_SECONDS:
+                    in_vain += at_end
+                    if in_vain >= _MARKER_POLLS:
                         break  # later records belong to an open transaction
                     continue
                 error = message.error()
@@ -90,7 +92,7 @@ def read_all(
                     assert error.code() == KafkaError._PARTITION_EOF, error
                     if (message.offset() or 0) >= end:
                         break
-                    at_end = at_end or time.monotonic()
+                    at_end = True
                     continue
                 headers = tuple((str(header[0]), _bytes(header[1])) for header in message.headers() or ())
                 reads.append(Read(partition, message.offset() or 0, message.key(), message.value(), headers))
