@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from pymysql.connections import Connection
@@ -31,15 +32,16 @@ ROWS = 4_000
 
 @pytest.fixture(scope="module")
 def spark(cluster: SparkCluster) -> Iterator[SparkSession]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
     for name, value in cluster.settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    incsnap.register(session)
-    yield session
-    session.stop()
+    # Later tests of this process must not inherit the variable.
+    with mock.patch.dict(os.environ, PYSPARK_PYTHON=sys.executable):
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        incsnap.register(session)
+        yield session
+        session.stop()
 
 
 @pytest.fixture
