@@ -20,8 +20,9 @@ from lab.captured_database import CapturedDatabase
 from lab.running_job import write_properties
 from lab.servers import Servers
 from lab.table_designs import ORDERS
+from tests.support.delivery import send_first_snapshot
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.servers
 
 
 def verify(
@@ -66,8 +67,7 @@ def seed_faults(servers: Servers, *arguments: str) -> subprocess.CompletedProces
 def test_changes_meanwhile_raise_no_false_alarm(play: CapturedDatabase) -> None:
     orders = play.create(ORDERS, 20_000)
     with play.job({"snapshot.mode": "initial", "heartbeat.interval.ms": "500"}) as job:
-        job.wait_until_streaming()
-        play.drain(job)
+        send_first_snapshot(play, job)
         with writers(play, orders) as written:
             code, answers = verify(play, "--allow-unverifiable")
         assert written() > 200

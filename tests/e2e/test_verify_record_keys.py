@@ -10,10 +10,11 @@ import pytest
 from lab.captured_database import CapturedDatabase
 from lab.table_designs import TableDesign
 from tests.e2e.test_verify import verify
+from tests.support.delivery import send_first_snapshot
 from tests.support.faulty_topic import send
 from tests.support.kafka import Read, read_all
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 
 def design(name: str, row: str) -> TableDesign:
@@ -44,8 +45,7 @@ def test_rows_of_one_record_key_prove_nothing_and_all_others_are_compared_and_re
         "transforms.bare.key.enforce.uniqueness": "false",
     }
     with play.job(settings) as job:
-        job.wait_until_streaming()
-        play.drain(job)
+        send_first_snapshot(play, job)
         values = {each.key: each.value for each in read_all(play.kafka, f"{play.prefix}.bare")}
         strange = (values[b'{"id":3}'] or b"").replace(b'"after":{"id":3', b'"after":{"id":5555')
         send(play.kafka, f"{play.prefix}.bare", [Read(0, 0, b'{"id":5555}', strange), Read(0, 0, b'{"id":1005}', None)])

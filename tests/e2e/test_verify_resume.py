@@ -19,15 +19,16 @@ from lab.captured_database import CapturedDatabase
 from lab.running_job import write_properties
 from lab.table_designs import ORDERS
 from tests.e2e.test_verify import run_verify
+from tests.support.delivery import send_first_snapshot
+from tests.support.waiting import PATIENCE_SECONDS
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 
 def test_ctrl_c_stops_a_comparison_and_resume_goes_on(play: CapturedDatabase) -> None:
     orders = play.create(ORDERS, 3_000)
     with play.job({"snapshot.mode": "initial"}) as job:
-        job.wait_until_streaming()
-        play.drain(job)
+        send_first_snapshot(play, job)
         job.stop()
     path = write_properties(play.folder / "verify.properties", play.properties())
     folder = kept_folder(read(str(path), None).settings, (str(orders),), "")
@@ -43,7 +44,7 @@ def test_ctrl_c_stops_a_comparison_and_resume_goes_on(play: CapturedDatabase) ->
                     break
             plan = json.loads((folder / "plan.json").read_text())
             os.kill(process.pid, signal.SIGINT)
-            errors = process.communicate(timeout=60)[1]
+            errors = process.communicate(timeout=PATIENCE_SECONDS)[1]
         assert process.returncode == 2
         assert "Stopped. 3,000 of" in errors
         assert f"incsnap verify {path} --table {orders} --resume" in errors
