@@ -15,7 +15,7 @@ from lab.fetched_kafka import three_brokers
 from lab.table_designs import ORDER_LINES, ORDERS
 from lab.workload import Writer
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.servers
 
 ROWS = 60_000
 #: One chunk a batch, so that the tables take many batches. They would take a minute if the limit were not lifted behind

@@ -22,7 +22,7 @@ from lab.table_designs import ORDER_LINES, ORDERS
 from tests.e2e.test_notifications import snapshot_of
 from tests.support.kafka import read_all
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 ROWS = 12_000
 

@@ -20,7 +20,6 @@ from lab.table_designs import ORDERS
 
 pytestmark = [
     pytest.mark.servers,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system"),
 ]
 

@@ -19,7 +19,7 @@ from tests.e2e.test_takeover import connector, incsnap, sent_by_connector
 from tests.support.kafka import read_all
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.servers, pytest.mark.long, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 _ROWS = 12_000
 

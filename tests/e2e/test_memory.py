@@ -22,7 +22,6 @@ from lab.running_job import RunningJob
 pytestmark = [
     pytest.mark.servers,
     pytest.mark.long,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA of another process can be set on Linux only"),
 ]
 

@@ -13,7 +13,7 @@ from lab.captured_database import CapturedDatabase
 from lab.table_designs import ORDER_LINES, ORDERS
 from signals import send
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 ROWS = 20_000
 

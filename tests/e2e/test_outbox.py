@@ -13,7 +13,7 @@ from incsnap.tables import TableId
 from lab.captured_database import CapturedDatabase
 from tests.support.kafka import Read, read_all
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 EVENTS, OLD = 3_000, 50
 

@@ -25,7 +25,7 @@ from tests.e2e.test_takeover import connector, sent_by_connector
 from tests.support.kafka import read_all
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.servers, pytest.mark.long, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 #: Most seconds without a change. It is far more than a quiet machine takes: Spark starts a query in 2 to 12 s.
 _MOST_SECONDS = 30.0

@@ -11,7 +11,7 @@ import pytest
 from lab.addresses import MySqlAddress
 from lab.from_debezium import DOCUMENT, recipe
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(500)]
+pytestmark = pytest.mark.servers
 
 
 def test_the_recipe_ends_with_a_comparison() -> None:

@@ -18,7 +18,7 @@ from lab.captured_database import CapturedDatabase
 from lab.table_designs import ORDERS
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.servers
 
 
 def status_of(play: CapturedDatabase) -> JobStatus | None:

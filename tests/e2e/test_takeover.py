@@ -23,7 +23,7 @@ from lab.workload import Writer
 from tests.support.kafka import read_all
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(500)]
+pytestmark = pytest.mark.servers
 
 
 def connector(play: CapturedDatabase) -> dict[str, str]:

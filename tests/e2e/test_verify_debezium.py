@@ -20,7 +20,7 @@ from tests.support.faulty_topic import send
 from tests.support.kafka import Read, read_all
 from tests.support.waiting import PATIENCE_SECONDS
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.servers
 
 _KINDS = """
     id INT PRIMARY KEY, f FLOAT, d DOUBLE, j JSON, n DECIMAL(20,4), t TIMESTAMP(6) NULL, b BLOB, y YEAR, z TIME(3)"""
