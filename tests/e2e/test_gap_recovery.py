@@ -63,17 +63,23 @@ def ops(play: CapturedDatabase, table: TableId, before: Sequence[Read]) -> dict[
     return {kind: sorted(ids) for kind, ids in kinds.items()}
 
 
-def await_closed(play: CapturedDatabase, job: RunningJob, gaps: int) -> None:
-    """Wait until `gaps` gaps are compared, and all that differs was read again."""
-    with play.notices() as notices:
+def await_closed(play: CapturedDatabase, job: RunningJob, gaps: int, logged: int = 0) -> None:
+    """Wait until `gaps` gaps are compared, and all that differs was read again.
 
-        def is_done() -> bool:
-            notices.poll()
-            begun, ended = ({note["id"] for note in notices.of(kind)} for kind in ("STARTED", "COMPLETED"))
-            begun = {each for each in begun if each.startswith("gap-")}
-            return len(begun) >= gaps and begun <= ended and play.log.read_text().count(_COMPARED) >= gaps
+    The log tells of the last of them behind its first `logged` characters.
+    """
+    job.wait_until("the gap was compared", lambda: _COMPARED in play.log.read_text()[logged:])
+    # The batch that was planned then tells that the last snapshots have begun.
+    play.drain(job)
 
-        job.wait_until("the gap was closed", is_done)
+    def is_done() -> bool:
+        notes = [json.loads(each.value or b"{}") for each in read_all(play.kafka, play.notifications)]
+        begun, ended = ({note["id"] for note in notes if note["type"] == kind} for kind in ("STARTED", "COMPLETED"))
+        begun = {each for each in begun if each.startswith("gap-")}
+        # The id has the id of the job, and a job has one gap.
+        return len({each.split("-")[1] for each in begun}) == gaps and begun <= ended
+
+    job.wait_until("the gap was closed", is_done, every=0.5)
 
 
 def test_what_differs_behind_a_gap_is_sent_and_nothing_else(play: CapturedDatabase) -> None:
@@ -116,8 +122,9 @@ def test_what_differs_behind_a_gap_is_sent_and_nothing_else(play: CapturedDataba
 
     before = records(play, orders)
     restore_the_backup(play, orders)
+    logged = len(play.log.read_text())
     with play.job(settings) as job:
-        await_closed(play, job, 2)
+        await_closed(play, job, 2, logged)
         job.wait_until("the status shows the comparison's end", lambda: not shown_gap(play).is_open)
         gap = shown_gap(play)
         assert (gap.left, gap.whole, gap.keys, gap.failures) == (0, 0, 8, 0)
