@@ -36,11 +36,16 @@ def kind_of(row: bytes | None, record: LastRecord | None, older: LastRecord | No
     return STALE if older is not None or is_behind(record.place or record.read_at, last_event) else WRONG
 
 
-def older_record(record: LastRecord | None, earlier: Sequence[LastRecord]) -> LastRecord | None:
-    """Return the newest of the earlier records of a key that has the row of `record`, or None."""
+def older_record(record: LastRecord | None, others: Sequence[LastRecord]) -> LastRecord | None:
+    """Return the newest record of a key before `record` that has the row of `record`, or None.
+
+    `others`: records of the key, the oldest first. If the key has changed since `record` was judged, `record` and later
+    ones are among them.
+    """
     if record is None or record.row is None:
         return None
-    return next((each for each in reversed(earlier) if each.row == record.row), None)
+    older = (each for each in others if each.partition != record.partition or each.offset < record.offset)
+    return next((each for each in reversed(list(older)) if each.row == record.row), None)
 
 
 def is_behind(place: RowPlace | None, later: RowPlace | None) -> bool:

@@ -105,3 +105,10 @@ def test_the_newest_older_record_with_the_row_is_found() -> None:
     assert older_record(ALIVE, earlier) == earlier[2]
     assert older_record(replace(ALIVE, row=b"new"), earlier) is None
     assert older_record(DELETED, earlier) is None
+
+
+def test_a_record_is_not_older_than_itself_though_the_key_changed_behind_it() -> None:
+    behind = [ALIVE, replace(ALIVE, row=b"new", offset=8), replace(ALIVE, offset=9)]
+
+    assert older_record(ALIVE, behind) is None
+    assert older_record(ALIVE, [replace(ALIVE, offset=3), *behind]) == replace(ALIVE, offset=3)
