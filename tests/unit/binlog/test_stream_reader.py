@@ -377,7 +377,7 @@ def test_a_large_transaction_is_cut_inside_with_its_maps_repeated() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 100, 250, 330])
-def test_the_pieces_in_which_a_large_transaction_arrives_do_not_change_where_it_is_cut(most: int) -> None:
+def test_the_reads_in_which_a_large_transaction_arrives_do_not_change_where_it_is_cut(most: int) -> None:
     log = Binlog()
     log.add([BEGIN, *[T, rows(b"x" * 50)] * 3, XID])
     packets = list(log.dump(GtidSet()))
@@ -385,8 +385,8 @@ def test_the_pieces_in_which_a_large_transaction_arrives_do_not_change_where_it_
 
     for first in range(1, len(packets)):
         for each in range(1, len(packets)):
-            pieces = [packets[:first], *(packets[at : at + each] for at in range(first, len(packets), each))]
-            end, _ = Stream().feed(map(b"".join, pieces)).cut(START, most)
+            reads = [packets[:first], *(packets[at : at + each] for at in range(first, len(packets), each))]
+            end, _ = Stream().feed(map(b"".join, reads)).cut(START, most)
             assert (end.open_gtid, end.events_done) == (expected.open_gtid, expected.events_done)
 
 
