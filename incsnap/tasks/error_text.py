@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from incsnap.errors import IncsnapError
 
@@ -19,6 +23,21 @@ class hint_in_message:  # noqa: N801 (read as a statement: `with hint_in_message
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, IncsnapError) and _SIGN not in error.message:
             raise type(error)(f"{error.message}{_SIGN}{error.hint}", error.hint) from None
+
+
+@contextmanager
+def errors_of_tasks() -> Iterator[None]:
+    """Raise the IncsnapError of a failed task in place of Spark's error.
+
+    The text of Spark's error is in the JVM, which may have ended when a caller needs the text.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        known = error_from_text(str(error))
+        if known is None:
+            raise
+        raise known from None
 
 
 def error_from_text(text: str) -> IncsnapError | None:

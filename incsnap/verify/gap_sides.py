@@ -22,6 +22,7 @@ from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.planner.key_ranges import RangePart
 from incsnap.tasks.chunk import aside
+from incsnap.tasks.error_text import errors_of_tasks
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.gap_rules import Seam
 from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE
@@ -100,7 +101,7 @@ class GapComparison:
         # The rows are read first, so that the topics have come further when they are read.
         rows.persist(StorageLevel.DISK_ONLY)
         try:
-            with self._allowance.spark_job():
+            with self._allowance.spark_job(), errors_of_tasks():
                 counted = {row["number"]: row["count"] for row in rows.groupBy("number").count().collect()}
             counts = {table.topic: table.partitions for table in self._tables}
             begins, ends = topic_ends(client, counts, first=True), topic_ends(client, counts)
@@ -108,7 +109,7 @@ class GapComparison:
             both = rows.unionByName(records).coalesce(self._at_once)
             self._found = keys_to_repair(both.repartition(self._at_once, "number", "key"))
             self._found.persist(StorageLevel.DISK_ONLY)
-            with self._allowance.spark_job():
+            with self._allowance.spark_job(), errors_of_tasks():
                 differing = self._found.groupBy("number", "is_extra").count().collect()
         finally:
             rows.unpersist()
@@ -127,7 +128,7 @@ class GapComparison:
         parts = -(-count // _TOGETHER)
         for part in range(parts):
             own = chosen if parts == 1 else chosen.where(F.pmod(F.crc32("key"), F.lit(parts)) == part)
-            with self._allowance.spark_job():
+            with self._allowance.spark_job(), errors_of_tasks():
                 keys = own.select("key").toArrow().column(0).to_pylist()
             yield keys
 

@@ -13,11 +13,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TypeVar
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 
-from incsnap.tasks.error_text import error_from_text, hint_in_message
+from incsnap.tasks.error_text import errors_of_tasks, hint_in_message
 from incsnap.verify.allowance import Allowance
 
 P = TypeVar("P")
@@ -121,14 +119,8 @@ def _blocks(
 
     # A job of an RDD has no query that is analysed and planned.
     job = context.parallelize(range(len(tasks)), len(tasks)).mapPartitions(read_all)
-    try:
+    with errors_of_tasks():
         read_parts = job.collect()
-    except (PySparkException, Py4JError) as error:
-        # The error's text is in the JVM, which may have ended when a caller needs the text.
-        known = error_from_text(str(error))
-        if known is None:
-            raise
-        raise known from None
     by_part: dict[int, list[bytes]] = {}
     for number, part_bytes in read_parts:
         by_part.setdefault(number, []).append(part_bytes)

@@ -6,17 +6,26 @@ import os
 import random
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from incsnap.config.load import from_properties
+from incsnap.errors import ServerUnreachable
+from incsnap.gtid import GtidSet
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.planner.key_ranges import RangePart
 from incsnap.tables import TableId, TableShape
+from incsnap.verify.allowance import Allowance
 from incsnap.verify.gap_rules import needs_repair
-from incsnap.verify.gap_sides import code_of, keys_to_repair
+from incsnap.verify.gap_sides import GapComparison, code_of, keys_to_repair
 from incsnap.verify.proof import LastRecord, TopicKey
 from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE, RecordForm
 from incsnap.verify.table_side import VerifiedTable
+from lab.free_port import free_ports
+from tests.support.properties import NEEDED
 
 _COLUMNS = "number int, key binary, partition int, offset long, is_new boolean, state byte, row binary"
 _SEAM = 6
@@ -78,3 +87,12 @@ def test_spark_chooses_the_keys_that_the_rule_chooses(spark: SparkSession) -> No
 
     assert chosen == expected
     assert 200 < len(chosen) < len({line[:2] for line in lines})
+
+
+def test_a_task_that_does_not_reach_mysql_says_so_to_the_driver(spark: SparkSession) -> None:
+    nobody = {"database.hostname": "127.0.0.1", "database.port": str(free_ports(1)[0])}
+    settings = from_properties({**NEEDED, **nobody}).settings
+    compared = GapComparison(spark, settings, tables(), GtidSet(), Allowance())
+
+    with closing(compared), pytest.raises(ServerUnreachable, match="MySQL"):
+        compared.run(ClientSettings("unused:1"), {}, {table.topic: [RangePart(None, None, None)] for table in tables()})
