@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -24,22 +24,23 @@ class Clock(threading.Event):
         return self.is_set()
 
 
-def test_a_share_of_five_percent_rests_nineteen_times_as_long_as_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([100.0, 101.0])
-    monkeypatch.setattr("incsnap.verify.allowance.time", SimpleNamespace(monotonic=times.__next__))
+@pytest.mark.parametrize(
+    ("block", "clock_of_use", "used"),
+    [(Allowance.spark_job, "monotonic", 1.0), (Allowance.work, "thread_time", 0.5)],
+    ids=["a job of Spark by the time it takes", "work on the calling thread by its processor time"],
+)
+def test_a_share_of_five_percent_rests_nineteen_times_as_long_as_it_works(
+    block: Callable[[Allowance], AbstractContextManager[None]],
+    clock_of_use: str,
+    used: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = iter([100.0, 100.0 + used])
+    monkeypatch.setattr("incsnap.verify.allowance.time", SimpleNamespace(**{clock_of_use: times.__next__}))
     clock = Clock()
-    with Allowance(clock, share=0.05).spark_job():
+    with block(Allowance(clock, share=0.05)):
         pass
-    assert clock.waited == pytest.approx(19.0)
-
-
-def test_work_on_the_calling_thread_counts_by_its_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([7.0, 7.5])
-    monkeypatch.setattr("incsnap.verify.allowance.time", SimpleNamespace(thread_time=times.__next__))
-    clock = Clock()
-    with Allowance(clock, share=0.05).work():
-        pass
-    assert clock.waited == pytest.approx(9.5)
+    assert clock.waited == pytest.approx(19 * used)
 
 
 def test_without_a_share_nothing_rests() -> None:
