@@ -62,6 +62,7 @@ _TOO_LONG = IN_THE_WAY | {ER.QUERY_TIMEOUT}
 #: Most seconds to wait for a low watermark. After that the question is asked again later.
 _LOW_WATERMARK_SECONDS = 0.2
 
+_MOVED_AWAY = "the table is not there now: a statement that the stream has not reached has moved it away or dropped it"
 _NO_INDEX = "without an index that begins with {}, its rows cannot be put in order in time: create one"
 
 
@@ -87,7 +88,8 @@ class Answers:
     """The function that answers the engine's questions for one batch: `drive` calls the object with each question.
 
     `connection` is the planner's. `beside` answers what the batch does not wait for; without it the batch waits for all
-    answers. `chosen` finds rows that a signal chooses. `is_quiet`: nobody has written for a while, so a batch may wait
+    answers. `is_missing`: whether a table that the server has just not found is missing at the batch's end, too.
+    `chosen` finds rows that a signal chooses. `is_quiet`: nobody has written for a while, so a batch may wait
     `QUIET_SECONDS` for `LookAhead`. `is_patient`: no batch waits, so the server may sort a table for up to a minute.
     """
 
@@ -97,6 +99,7 @@ class Answers:
         rules: ColumnRules,
         beside: SearchBeside | None = None,
         *,
+        is_missing: Callable[[TableId], bool] = lambda _: True,
         chosen: ChosenRowsOf | None = None,
         is_quiet: bool = False,
         is_patient: bool = False,
@@ -105,6 +108,7 @@ class Answers:
         self._connection = connection
         self._beside = beside
         self._rules = rules
+        self._is_missing = is_missing
         self._chosen = chosen
         self._clock = clock
         self._is_quiet = is_quiet
@@ -121,8 +125,16 @@ class Answers:
     def __call__(self, question: Question) -> Answer:
         """Return the answer, or NotYet if the batch does not wait for it.
 
-        Raise ServerUnreachable if the connection is lost.
+        A table that only a later statement has moved away or dropped has not ended: the answer is Failed, and the
+        engine asks again. Raise ServerUnreachable if the connection is lost.
         """
+        answer = self._asked(question)
+        if isinstance(question, Describe) and isinstance(answer, Refused) and answer.status == notes.UNKNOWN_SCHEMA:
+            return answer if self._is_missing(question.table) else Failed(_MOVED_AWAY)
+        return answer
+
+    def _asked(self, question: Question) -> Answer:
+        """Return the answer, or NotYet if the batch does not wait for it. Raise as `__call__`."""
         if self._beside is None or self._left is None:
             return self._answered(question)
         if isinstance(question, LookAhead):

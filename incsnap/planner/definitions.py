@@ -106,6 +106,20 @@ class DefinitionsAt:
             same_server=self.same_server,
         )
 
+    def is_missing(self, table: TableId) -> bool:
+        """Whether a table that the server has just not found is missing at the batch's end, too.
+
+        False if a statement behind the batch may have moved the table away or dropped it, or if it is not certain that
+        there is none. If queries go to another server, its present state is all that can be known.
+        """
+        if not self.same_server:
+            return True
+        try:
+            _, later = self.answer(lambda: None)
+        except NotCertain:
+            return False
+        return not redefined(table, later)
+
 
 def redefined(table: TableId, changes: Sequence[SchemaChange]) -> bool:
     """Whether one of these statements may change anything of the table's definition: columns, keys, indexes or

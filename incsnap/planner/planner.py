@@ -54,6 +54,7 @@ from incsnap.planner.boundary_search import BoundarySearch
 from incsnap.planner.chosen_rows import ChosenRowsOf
 from incsnap.planner.chunk_readers import ReaderPort
 from incsnap.planner.definition_files import definition_files
+from incsnap.planner.definitions import DefinitionsAt
 from incsnap.planner.known_definitions import KnownDefinitions
 from incsnap.planner.new_tables import FilterFiles, first_filter
 from incsnap.planner.observe import Observed, Observer
@@ -164,7 +165,7 @@ class Planner:
             start, connection, same_server=server_of(start.stream.server_uuid) == self._queries.server_uuid
         )
         observed = self._observer.observe(start, tail, connection, self._batches.seam(start))
-        plan = self._decide(start, observed, connection)
+        plan = self._decide(start, observed, tail, connection)
         self._observer.decided(observed, plan)
         if self._queries.follow(observed.advance.end.server_uuid) and self._boundaries is not None:
             self._boundaries.begin_again()
@@ -240,15 +241,18 @@ class Planner:
                 )
         return self._tail
 
-    def _decide(self, start: Offset, observed: Observed, connection: Connection[Any]) -> Plan:
+    def _decide(self, start: Offset, observed: Observed, tail: Tail, connection: Connection[Any]) -> Plan:
         """Return the engine's plan for what was observed, and log its warnings and notifications.
 
         The engine asks the server for keys while it plans chunks. Nothing is written to the disk.
         """
+        end = observed.advance.end
+        same_server = server_of(end.server_uuid) == self._queries.server_uuid
         answers = Answers(
             connection,
             self._settings.columns,
             self._boundaries,
+            is_missing=DefinitionsAt(connection, tail, end, same_server).is_missing,
             chosen=self._chosen,
             is_quiet=self._observer.is_quiet,
         )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
 from pymysql.connections import Connection
 
+from incsnap.binlog.tail import Tail
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.mysql import watermarks
-from incsnap.planner.definitions import NotCertain, answer_behind
+from incsnap.planner.definitions import DefinitionsAt, NotCertain, answer_behind
+from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 
@@ -21,6 +24,7 @@ pytestmark = pytest.mark.servers
 
 _NEVER = GtidSet.parse(f"{uuid4()}:1")
 _CHANGE = SchemaChange(None, "", "ALTER TABLE t ADD v INT")
+_TRUNCATE = SchemaChange(None, "", "TRUNCATE TABLE t", truncates=True)
 
 
 @pytest.fixture
@@ -79,3 +83,27 @@ def test_an_answer_is_not_certain_while_the_binlog_was_not_read_to_its_end(conne
     with pytest.raises(NotCertain, match="not read to its end"):
         rule.ask(GtidSet())
     assert rule.done == ["asked", "read on"]
+
+
+@pytest.mark.parametrize(
+    ("later", "delivers", "same_server", "missing"),
+    [
+        ((), True, True, True),
+        ((_CHANGE,), True, True, False),  # the statement may have taken the table away
+        ((_TRUNCATE,), True, True, True),
+        (None, True, True, False),  # the binlog was not read to its end
+        ((), False, True, False),  # the server has not executed what was read
+        ((_CHANGE,), True, False, True),  # nothing else can be known of another server
+    ],
+)
+def test_a_table_is_missing_at_a_batchs_end_only_if_no_later_statement_has_taken_it_away(
+    connection: Connection[Any],
+    later: tuple[SchemaChange, ...] | None,
+    delivers: bool,
+    same_server: bool,
+    missing: bool,
+) -> None:
+    end = StreamPosition(watermarks.executed(connection) if delivers else _NEVER, "binlog.000001", 4)
+    tail = cast("Tail", SimpleNamespace(changes_behind=lambda *_: later))
+
+    assert DefinitionsAt(connection, tail, end, same_server).is_missing(TableId("shop", "t")) == missing

@@ -14,7 +14,7 @@ from pymysql.cursors import Cursor
 from incsnap.config.settings import Settings
 from incsnap.planner.chunk_readers import ReadOrders
 from lab.addresses import MySqlAddress
-from tests.support.planned_job import MakeJob, PlannedJob, ReadersAtHand, planned_jobs, read_to_the_end, settings_of
+from tests.support.planned_job import MakeJob, PlannedJob, ReadersAtHand, planned_jobs, settings_of
 
 pytestmark = pytest.mark.servers
 
@@ -193,21 +193,27 @@ def test_a_table_that_is_renamed_into_the_lists_is_read(
     [
         (("RENAME TABLE hidden TO third",), {"third": 3}),
         (("RENAME TABLE hidden TO second", "ALTER TABLE second RENAME TO third"), {"third": 3}),
+        (
+            ("RENAME TABLE hidden TO fourth", "RENAME TABLE fourth TO second", "RENAME TABLE second TO third"),
+            {"third": 3},
+        ),
         # `hidden` is another table now, which is read in its place.
         (("RENAME TABLE hidden TO third, other TO hidden",), {"hidden": 1}),
     ],
 )
+@pytest.mark.parametrize("batches", ["one for each statement", "as they come"])
 def test_a_new_table_that_is_renamed_before_it_is_read_is_read_under_its_new_name(
     cursor: Cursor,
     make_job: Any,
     make_settings: MakeSettings,
     monkeypatch: pytest.MonkeyPatch,
-    mysql_address: MySqlAddress,
     statements: tuple[str, ...],
     read: dict[str, int],
+    batches: str,
 ) -> None:
-    # The batch behind the statements has all of them.
-    read_to_the_end(monkeypatch, mysql_address)
+    if batches == "one for each statement":
+        # Then the job opens a table under a name that the next statement has taken from the table.
+        monkeypatch.setattr("incsnap.planner.schema_changes.alters_frame", lambda *_: True)
     cursor.execute("DROP TABLE second")
     cursor.execute("CREATE TABLE other (id INT PRIMARY KEY, v VARCHAR(9))")
     cursor.execute("INSERT INTO other VALUES (1, 'other')")
@@ -222,7 +228,7 @@ def test_a_new_table_that_is_renamed_before_it_is_read_is_read_under_its_new_nam
         order(self, message)
 
     monkeypatch.setattr(ReadersAtHand, "order", rename_first)
-    job.restart(make_settings("first second third hidden"), run="second")
+    job.restart(make_settings("first second third fourth hidden"), run="second")
     stream(job, cursor)
     # The first row's event may come before the statements. The next one is behind them.
     stream(job, cursor)
