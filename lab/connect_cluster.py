@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from incsnap.errors import ServerUnreachable
 from lab.child_programs import Child, child
@@ -48,6 +49,11 @@ class Member(ConnectWorker):
         """Return the states of the connector and of its tasks."""
         status = self.ask("GET", f"/connectors/{name}/status")
         return (status["connector"]["state"], *(task["state"] for task in status["tasks"]))
+
+    def offset(self, name: str) -> dict[str, Any]:
+        """Return the offset that Connect has written for the connector; an empty one if there is none."""
+        offsets = self.ask("GET", f"/connectors/{name}/offsets").get("offsets")
+        return dict(offsets[0]["offset"]) if offsets else {}
 
     def task_worker(self, name: str) -> str:
         """Return the id of the worker that runs the connector's task; "" if none does."""

@@ -37,7 +37,7 @@ from incsnap.config.patterns import is_builtin
 from incsnap.config.settings import Settings
 from incsnap.ddl.batch_definitions import BatchDefinitions
 from incsnap.errors import DefinitionUnknown, IncsnapError
-from incsnap.events import SchemaChange, StreamPosition, server_of
+from incsnap.events import SchemaChange, StreamPosition
 from incsnap.mysql.catalog import lower_case_table_names
 from incsnap.mysql.row_definitions import leaves_names_out
 from incsnap.planner.definition_files import DefinitionFiles
@@ -232,7 +232,7 @@ class KnownDefinitions:
                 connection,
                 _PATIENCE_SECONDS if requested else WAIT_SECONDS,
                 tail.all_changes_behind if requested else tail.changes_behind,
-                same_server=server_of(advance.end.server_uuid) == self._queries.server_uuid,
+                same_server=self._queries.leads_to(advance.end),
                 everything=everything,
             )
         except NotCertain as late:

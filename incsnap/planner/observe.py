@@ -95,6 +95,7 @@ class Observer:
         query_seconds, topics = settings.mysql.query_timeout_seconds, partial(topics_of, settings)
         self._throttle = settings.snapshot.throttle
         self._buffers = buffers
+        self._queries = queries
         self._heartbeat = Heartbeat(settings)
         self._budget = BatchBudget(settings.snapshot, buffers.root, readers, query_seconds)
         self._chunks = ChunkPort(
@@ -145,7 +146,9 @@ class Observer:
             # that releases nothing.
             results.update(late)
             advance = self._stream.advance(start, tail, results, held_back=self._held_back)
-        advance, online, reports = self._online.follow(start, advance, tail, connection)
+        advance, online, reports = self._online.follow(
+            start, advance, tail, connection, same_server=self._queries.leads_to(advance.end)
+        )
         behind_seconds = time.time() - advance.last_ts_us / 1e6
         has_backlog = advance.full and behind_seconds > _BEHIND_SECONDS
         knowledge = self._server.knowledge(start, advance, tail, connection, has_backlog=has_backlog)

@@ -26,6 +26,7 @@ from incsnap.ddl.table_definition import Definitions
 from incsnap.events import SchemaChange
 from incsnap.mysql.catalog import database_charsets, shape_of, tables
 from incsnap.mysql.online_tables import online_tables
+from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, NotCertain
 from incsnap.snapshot.commands import Command, Report
 from incsnap.snapshot.notifications import ONLINE_DDL_SWAP, ONLINE_DDL_TABLE
 from incsnap.snapshot.offset import Offset
@@ -63,10 +64,14 @@ class OnlineDdl:
         self._files.forget(end.online, end.batch)
 
     def follow(
-        self, start: Offset, advance: Advance, tail: Tail, connection: Connection[Any]
+        self, start: Offset, advance: Advance, tail: Tail, connection: Connection[Any], *, same_server: bool
     ) -> tuple[Advance, OnlineTables, tuple[Command, ...]]:
         """Return the batch after `start` with the meaning of its statements, the tables of tools at its end, and the
-        notifications about them."""
+        notifications about them.
+
+        A later statement may tell whose table a statement of the batch has made. So the tail reads on to the end of the
+        binlog before such a batch, if it can in `WAIT_SECONDS`. `same_server` is that of `DefinitionsAt`.
+        """
         before = self.at(start)
         if before is None:
             return advance, OnlineTables(), ()
@@ -75,7 +80,10 @@ class OnlineDdl:
         watches = self._included.may_include_database
         batch = with_steps(before, advance.changes, watches)
         if advance.changes and not all(each.is_certain for each in batch.tables.tables):
-            later = tail.changes_behind(advance.end, (advance.end.file, advance.end.pos), 0.0) or ()
+            try:
+                _, later = DefinitionsAt(connection, tail, advance.end, same_server).answer(lambda: None, WAIT_SECONDS)
+            except NotCertain:
+                later = tail.changes_behind(advance.end, (advance.end.file, advance.end.pos), 0.0) or ()
             batch = with_steps(before, advance.changes, watches, later)
         changes, after = self._alike(batch.changes, _without_rows(batch.tables, advance), connection)
         commands = tuple(_reports(f"online-ddl-{start.batch + 1}", batch.recognised, changes))

@@ -37,7 +37,7 @@ from incsnap.checkpoint.taken_over import TakenOver, taken_over
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, shorten
-from incsnap.events import StreamPosition, server_of
+from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.monitoring.log_format import about
 from incsnap.monitoring.planner_report import Planned, Reporter
@@ -161,9 +161,7 @@ class Planner:
         if self._reporter is not None:
             self._reporter.batch_asked()
         connection = self._queries.open()
-        self._xa.ask_server(
-            start, connection, same_server=server_of(start.stream.server_uuid) == self._queries.server_uuid
-        )
+        self._xa.ask_server(start, connection, same_server=self._queries.leads_to(start.stream))
         observed = self._observer.observe(start, tail, connection, self._batches.seam(start))
         plan = self._decide(start, observed, tail, connection)
         self._observer.decided(observed, plan)
@@ -247,12 +245,12 @@ class Planner:
         The engine asks the server for keys while it plans chunks. Nothing is written to the disk.
         """
         end = observed.advance.end
-        same_server = server_of(end.server_uuid) == self._queries.server_uuid
+        definitions = DefinitionsAt(connection, tail, end, self._queries.leads_to(end))
         answers = Answers(
             connection,
             self._settings.columns,
             self._boundaries,
-            is_missing=DefinitionsAt(connection, tail, end, same_server).is_missing,
+            is_missing=definitions.is_missing,
             chosen=self._chosen,
             is_quiet=self._observer.is_quiet,
         )

@@ -10,7 +10,7 @@ from pymysql.connections import Connection
 
 from incsnap.binlog.table_rows import Charsets
 from incsnap.config.servers import MySqlSettings
-from incsnap.events import server_of
+from incsnap.events import StreamPosition, server_of
 from incsnap.mysql import watermarks
 from incsnap.mysql.catalog import charsets
 from incsnap.mysql.session import close, connect, is_alive
@@ -53,6 +53,10 @@ class QueryConnection:
         if not self._charsets:
             self.open()
         return self._charsets
+
+    def leads_to(self, place: StreamPosition) -> bool:
+        """Whether the server that is asked is the one from whose binlog `place` comes."""
+        return server_of(place.server_uuid) == self.server_uuid
 
     def follow(self, server_uuid: str) -> bool:
         """Close the connection if the stream comes from the server `server_uuid` and the connection leads to another

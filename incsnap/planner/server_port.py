@@ -16,7 +16,7 @@ from incsnap.checkpoint.control_records import ControlRecord
 from incsnap.config.settings import Settings
 from incsnap.ddl.online_tables import OnlineTables
 from incsnap.envelope.seam import Seam
-from incsnap.events import SchemaChange, server_of
+from incsnap.events import SchemaChange
 from incsnap.mysql.column_defaults import KnownDefaults
 from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, answer_behind
 from incsnap.planner.known_definitions import BatchKnowledge, KnownDefinitions
@@ -64,7 +64,7 @@ class ServerPort:
         The function returns the answer, and the statements behind the batch that it may already show. It raises
         NotCertain as `answer_behind` does.
         """
-        same_server = server_of(advance.end.server_uuid) == self._queries.server_uuid
+        same_server = self._queries.leads_to(advance.end)
 
         def ask(question: Callable[[], T]) -> tuple[T, tuple[SchemaChange, ...]]:
             behind = tail.changes_behind
@@ -89,7 +89,7 @@ class ServerPort:
         if seam is not None:
             left = [change for change in advance.changes if not _is_sent(change, seam)]
             advance = replace(advance, changes=tuple(left))
-        same_server = server_of(advance.end.server_uuid) == self._queries.server_uuid
+        same_server = self._queries.leads_to(advance.end)
         definitions = DefinitionsAt(connection, tail, advance.end, same_server, self._settings.columns.comments)
         first = start.batch == 0 and seam is None
         now_us = time.time_ns() // 1000

@@ -37,6 +37,14 @@ class Connector:
         """A worker that lives."""
         return self._workers[0]
 
+    def wait_for_the_snapshots_end(self) -> None:
+        """Wait until Connect has written an offset behind the first snapshot.
+
+        Without such an offset a killed connector begins its snapshot again, at a later place. The changes before that
+        place are lost, whoever goes on.
+        """
+        _until("an offset behind the first snapshot", self._streams)
+
     def settings(self) -> dict[str, str]:
         """Return the connector's settings."""
         play = self._play
@@ -115,6 +123,10 @@ class Connector:
         self._workers = [self._stack.enter_context(each) for each in started]
         for each in self._workers:
             wait_for(each)
+
+    def _streams(self) -> bool:
+        offset = self.worker.offset(self._play.prefix)
+        return bool(offset) and ("snapshot" not in offset or bool(offset.get("snapshot_completed")))
 
     def _creates(self) -> bool:
         try:

@@ -57,6 +57,7 @@ class Round:
         self._writing = Writing(play, random)
         self._connector = Connector(play, plan, folder, random, stack)
         self._reaches("Debezium's first snapshot")
+        self._connector.wait_for_the_snapshots_end()
         tell(f"{outcome.name}: Debezium streams")
 
     def in_and_out(self, number: int) -> None:
