@@ -40,6 +40,7 @@ from incsnap.snapshot.questions import (
     LookAhead,
     MaximumKey,
     NextBoundary,
+    NotYet,
     Opened,
     Question,
     Refused,
@@ -62,7 +63,6 @@ _TOO_LONG = IN_THE_WAY | {ER.QUERY_TIMEOUT}
 #: Most seconds to wait for a low watermark. After that the question is asked again later.
 _LOW_WATERMARK_SECONDS = 0.2
 
-_MOVED_AWAY = "the table is not there now: a statement that the stream has not reached has moved it away or dropped it"
 _NO_INDEX = "without an index that begins with {}, its rows cannot be put in order in time: create one"
 
 
@@ -125,12 +125,12 @@ class Answers:
     def __call__(self, question: Question) -> Answer:
         """Return the answer, or NotYet if the batch does not wait for it.
 
-        A table that only a later statement has moved away or dropped has not ended: the answer is Failed, and the
-        engine asks again. Raise ServerUnreachable if the connection is lost.
+        A table that only a later statement has moved away or dropped has not ended: the answer is NotYet, and the
+        engine asks again behind that statement. Raise ServerUnreachable if the connection is lost.
         """
         answer = self._asked(question)
         if isinstance(question, Describe) and isinstance(answer, Refused) and answer.status == notes.UNKNOWN_SCHEMA:
-            return answer if self._is_missing(question.table) else Failed(_MOVED_AWAY)
+            return answer if self._is_missing(question.table) else NotYet(is_late=True)
         return answer
 
     def _asked(self, question: Question) -> Answer:
