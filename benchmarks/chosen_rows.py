@@ -17,6 +17,8 @@ from benchmarks.update_latency import NumberedUpdates, percentiles
 
 #: Shares of the rows: keys in the list, and rows of the slice.
 _KEYS, _SLICE = 0.1, 0.001
+#: Most keys in the list. Of ten million rows they are one in a hundred.
+_MOST_KEYS = 100_000
 _SETTLE_SECONDS = 2.0
 
 Step = Callable[[JobRun, Mapping[str, str]], Figures]
@@ -45,7 +47,7 @@ class ChosenRows:
         return {name: steps[name] for name in self._rows}
 
     def _keys(self, life: JobRun, names: Mapping[str, str]) -> Figures:
-        count = self._scale.part(_KEYS)
+        count = min(self._scale.part(_KEYS), _MOST_KEYS)
         drawn = Random(7).sample(range(1, self._scale.rows + 1), count)
         file = Path(self._bench.folder, "keys.jsonl").resolve()
         file.write_text("".join(f'{{"id":{number}}}\n' for number in drawn))
