@@ -198,6 +198,10 @@ class OnlineStep:
         """Return the alteration of a table of `swaps`; None for another table. Letter case is ignored."""
         return next((text for swapped, _, text in self.swaps if swapped.folded == table.folded), None)
 
+    def tool_of(self, table: TableId) -> str:
+        """Return the tool that has altered a table of `swaps`; "" for another table. Letter case is ignored."""
+        return next((tool for swapped, tool, _ in self.swaps if swapped.folded == table.folded), "")
+
 
 #: A statement that has nothing to do with an online schema change.
 NO_STEP = OnlineStep()

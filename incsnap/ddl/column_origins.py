@@ -9,6 +9,7 @@ from __future__ import annotations
 from incsnap.ddl.alterations import Alteration, read_alter_table
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.old_rows import Origins
+from incsnap.ddl.online_names import GH_OST, PT_OSC
 from incsnap.ddl.words import NotUnderstood
 from incsnap.events import Session
 
@@ -16,13 +17,31 @@ from incsnap.events import Session
 _OF_INDEX = frozenset(("INDEX", "UNIQUE", "FULLTEXT", "SPATIAL"))
 
 
-def origins_behind(origins: Origins | None, sql: str, session: Session) -> Origins | None:
+def origins_behind(origins: Origins | None, sql: str, session: Session, tool: str = "") -> Origins | None:
     """Return the origins behind a statement about the table. `origins` are those before it.
 
-    Return None if `origins` is None or if the statement is not an ALTER TABLE that is understood.
+    `tool`: the tool that has filled a copy with this statement, "" for none. Return None if `origins` is None, if the
+    statement is not an ALTER TABLE that is understood, or if the tool has copied other columns than the statement says.
     """
     alteration = None if origins is None else _alteration(sql, session)
-    return None if origins is None or alteration is None else _behind(origins, alteration)
+    if origins is None or alteration is None or _copies_otherwise(alteration, tool):
+        return None
+    return _behind(origins, alteration)
+
+
+def _copies_otherwise(alteration: Alteration, tool: str) -> bool:
+    """Whether the tool's copy has not the values that MySQL's own ALTER TABLE would give.
+
+    gh-ost and pt-online-schema-change read a new name only from CHANGE, so they do not copy a column of RENAME COLUMN.
+    pt-online-schema-change copies columns of the same name. That may be a column that was dropped and added anew.
+
+    https://github.com/github/gh-ost/issues/1034
+    """
+    if tool not in (GH_OST, PT_OSC):
+        return False
+    added = {each.column.name.lower() for each in alteration.columns if each.replaces is None}
+    is_made_anew = not added.isdisjoint(name.lower() for name in alteration.dropped)
+    return bool(alteration.renamed) or (tool == PT_OSC and is_made_anew)
 
 
 def defaults_behind(sql: str, session: Session) -> dict[str, str]:

@@ -28,10 +28,10 @@ from incsnap.ddl.online_names import (
     is_by_gh_ost,
     is_former_name,
     is_revert_name,
+    is_trigger_of,
     log_trace,
     looks_like_a_tools,
     may_be_pt_copy,
-    trigger_prefix,
 )
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.statements import former_names, new_name, renamed
@@ -43,6 +43,8 @@ from incsnap.tables import TableId
 _MOST_TEXT = 65_536
 #: Stands between the statements of an alteration.
 STATEMENTS_END = ";\n"
+#: Words of an ALTER TABLE beside PARTITION, which then removes or exchanges rows without events.
+_OF_PARTITIONS = ("DROP", "TRUNCATE", "EXCHANGE")
 _NAME = r"(?:`(?:[^`]|``)+`|[\w$]+)"
 _ALTERED = re.compile(rf"\s*ALTER\s+(?:/\*.*?\*/\s*)?TABLE\s+{_NAME}(?:\s*\.\s*{_NAME})?\s+(.*?)\s*", re.S | re.I)
 #: Alterations of a copy that are the tool's own: they keep the counter of AUTO_INCREMENT.
@@ -101,7 +103,8 @@ class _Statement:
                 self._rename(renamed(words))
             case "TRUNCATE":
                 words.skip("TABLE")
-                self._named.append(words.table())
+                self._named.append(table := words.table())
+                self._has_other_rows(table)
 
     def tables(self) -> OnlineTables:
         """Return the tables of tools behind the statement."""
@@ -137,6 +140,8 @@ class _Statement:
         self._named.append(table)
         if conditional and table.folded in self._tables:
             return
+        if not conditional:
+            self._has_other_rows(table)
         self._tables.pop(table.folded, None)
         self._away.pop(table.folded, None)
         words.skip("(")
@@ -175,7 +180,7 @@ class _Statement:
         while words.take() not in ("INTO", "FROM"):
             pass
         copy = words.table()
-        if copy.folded == of.folded or not trigger.lower().startswith(trigger_prefix(of).lower()):
+        if copy.folded == of.folded or not is_trigger_of(trigger, of):
             return
         known = self._tables.get(copy.folded) or OnlineTable(copy, PT_OSC, "copy")
         if known.role == "copy":
@@ -191,6 +196,8 @@ class _Statement:
         words = self._words
         table = words.table()
         self._named.append(table)
+        if words.mentions("TABLESPACE") or (words.mentions("PARTITION") and any(map(words.mentions, _OF_PARTITIONS))):
+            self._has_other_rows(table)
         new, is_rename_alone = None, False
         if words.mentions("RENAME"):
             is_rename_alone = words.peek() == "RENAME"
@@ -224,31 +231,46 @@ class _Statement:
                 dropped = words.listed(words.table)
                 self._named += dropped
                 for table in dropped:
-                    self._tables.pop(table.folded, None)
-                if conditional and len(dropped) == 1:
-                    self._drop_before_swap(dropped[0])
+                    self._goes(self._tables.pop(table.folded, None))
+                if not (conditional and len(dropped) == 1 and self._drops_before_swap(dropped[0])):
+                    for table in dropped:
+                        self._has_other_rows(table)
                 if conditional and not self._has_xid:
                     # The tools drop what an earlier run may have left. Such a statement did nothing.
                     self._hidden.update(table for table in dropped if looks_like_a_tools(table.table))
             case "TRIGGER":
                 words.skip_condition()
-                self._drop_trigger(words.table().table.lower())
+                self._drop_trigger(words.table().table)
             case "DATABASE" | "SCHEMA":
                 words.skip_condition()
                 database = words.name().lower()
                 self._tables = {key: each for key, each in self._tables.items() if not key.startswith(f"{database}.")}
                 self._away = {key: each for key, each in self._away.items() if not key.startswith(f"{database}.")}
 
-    def _drop_before_swap(self, table: TableId) -> None:
-        """Note that pt-online-schema-change drops the altered table (`--alter-foreign-keys-method=drop_swap`)."""
+    def _drops_before_swap(self, table: TableId) -> bool:
+        """Whether pt-online-schema-change drops the altered table (`--alter-foreign-keys-method=drop_swap`)."""
         copy = copy_of(self.tables(), table)
-        if copy is not None and copy.tool == PT_OSC and copy.is_fed:
-            self._leaves(table)
-            self._hidden.add(table)
+        if copy is None or copy.tool != PT_OSC or not copy.is_fed:
+            return False
+        self._leaves(table)
+        self._hidden.add(table)
+        return True
+
+    def _goes(self, known: OnlineTable | None) -> None:
+        """Note that the table `known` has another place or is dropped. If no copy of its table is left, the table does
+        not come back."""
+        if known is not None and known.of is not None and copy_of(self.tables(), known.of) is None:
+            self._away.pop(known.of.folded, None)
+
+    def _has_other_rows(self, table: TableId) -> None:
+        """Note that rows of a table may be others without events. Its copy then has not the same rows."""
+        for each in list(self._tables.values()):
+            if each.role == "copy" and each.of is not None and each.of.folded == table.folded:
+                self._add(replace(each, is_fed=False))
 
     def _drop_trigger(self, name: str) -> None:
         for each in list(self._tables.values()):
-            if each.of is not None and each.tool == PT_OSC and name.startswith(trigger_prefix(each.of).lower()):
+            if each.of is not None and each.tool == PT_OSC and is_trigger_of(name, each.of):
                 self._add(replace(each, is_fed=False))
 
     # -- RENAME
@@ -267,8 +289,12 @@ class _Statement:
             elif known is None and old.folded not in taken and self._is_first_half(old, new):
                 self._leaves(old)
                 self._becomes_former(new, GH_OST, old)
+            elif known is None:
+                self._has_other_rows(old)
         for new in names:
             self._away.pop(new.folded, None)
+        for known in moved.values():
+            self._goes(known)
 
     def _takes_name(self, known: OnlineTable, new: TableId, other: TableId | None) -> None:
         """Follow a copy, or a former table, that gets the name `new`.
@@ -276,7 +302,7 @@ class _Statement:
         The table that had the name is called `other` now; None if it had left before.
         """
         was_away = new.folded in self._away
-        if known.role == "former" and was_away and not self._reverts(new):
+        if known.role == "former" and was_away and self._takes_back(known, new):
             # The second half of a two-step cut-over has failed, and gh-ost takes back the first half.
             self._kept.add(new)
             self._hidden.add(new)
@@ -288,7 +314,9 @@ class _Statement:
 
     def _is_certain_swap(self, known: OnlineTable, new: TableId, other: TableId | None, *, was_away: bool) -> bool:
         """Whether this is the tool's own swap. Then the table has the rows that the table before had."""
-        named = was_away if other is None else is_former_name(other.table, new.table, known.tool)
+        if not known.is_fed:
+            return False
+        named = was_away if other is None else is_former_name(other.table, new.table, known.tool, known.table.table)
         if known.tool == GH_OST:
             if known.role == "former" and other is not None:
                 named = is_revert_name(other.table, new.table)
@@ -296,7 +324,7 @@ class _Statement:
         if known.role != "copy":
             return False
         if known.tool == PT_OSC:
-            return named and known.is_fed
+            return named
         return named and known.tool == SPIRIT and self._has_checkpoint(new)
 
     def _has_checkpoint(self, of: TableId) -> bool:
@@ -306,18 +334,18 @@ class _Statement:
 
     def _is_first_half(self, old: TableId, new: TableId) -> bool:
         """Whether gh-ost renames the altered table in the first half of a two-step cut-over."""
-        runs = (each for each in self._before.certain() if each.tool == GH_OST and each.of is not None)
-        is_altered = any(each.of is not None and each.of.folded == old.folded for each in runs)
-        return is_altered and is_by_gh_ost(self._sql) and is_former_name(new.table, old.table, GH_OST)
+        runs = [each for each in self._before.certain() if each.tool == GH_OST and each.of is not None]
+        names = [each.table.table for each in runs if each.of is not None and each.of.folded == old.folded]
+        return is_by_gh_ost(self._sql) and any(is_former_name(new.table, old.table, GH_OST, name) for name in names)
 
-    def _reverts(self, table: TableId) -> bool:
-        """Whether gh-ost has renamed `table` as it does when it reverts an earlier run."""
-        formers = (each for each in self._tables.values() if each.role == "former" and each.of is not None)
-        return any(
-            is_revert_name(each.table.table, table.table)
-            for each in formers
-            if each.of is not None and each.of.folded == table.folded
-        )
+    def _takes_back(self, known: OnlineTable, table: TableId) -> bool:
+        """Whether gh-ost gives `table` its name back, because the second half of a cut-over has failed.
+
+        In a revert another table has had the name since, and has left last.
+        """
+        left = [each for each in self._before.tables if each.role == "former" and _is_of(each, table)]
+        reverts = bool(left) and left[-1].table != known.table and is_revert_name(left[-1].table.table, table.table)
+        return known.tool == GH_OST and is_by_gh_ost(self._sql) and not reverts
 
     def _leaves(self, table: TableId) -> None:
         """Note that a tool has taken the table away, and that its copy comes in its place."""
@@ -325,6 +353,8 @@ class _Statement:
         self._kept.add(table)
 
     def _becomes_former(self, table: TableId, tool: str, of: TableId) -> None:
+        # The formers of a table are in the order in which they left.
+        self._tables.pop(table.folded, None)
         self._add(OnlineTable(table, tool, "former", of, f"{tool} has put its copy in the place of {of}"))
 
 
@@ -333,3 +363,7 @@ def _alteration(copy: OnlineTable, of: TableId) -> str:
     if not copy.alterations or not all(copy.alterations):
         return ""
     return STATEMENTS_END.join(f"ALTER TABLE {of.sql} {text}" for text in copy.alterations)
+
+
+def _is_of(each: OnlineTable, table: TableId) -> bool:
+    return each.of is not None and each.of.folded == table.folded

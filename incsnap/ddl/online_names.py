@@ -33,11 +33,17 @@ _LOGS = (
 _COPIES = (("gho", GH_OST), ("new", SPIRIT))
 _ANY = re.compile(r"_.*_(?:gho|ghc|ghk|del|new|old|chkpnt)|_spirit_(?:checkpoint|sentinel)", re.IGNORECASE)
 _PT_COPY = re.compile(r"_+[^_].*_new", re.IGNORECASE)
+#: The name that a tool gives to the table `{of}` when the copy takes its place.
 _FORMER = {
-    GH_OST: re.compile(r"_(?P<base>.+?)(?:_\d{14})?(?P<revert>_rev)?_del", re.IGNORECASE),
-    SPIRIT: re.compile(r"_(?P<base>.+?)_old(?:_\d{8}_\d{6})?", re.IGNORECASE),
-    PT_OSC: re.compile(r"(?:[A-Z0-9]{6}_)*_+(?P<base>[^_].*)_old", re.IGNORECASE),
+    GH_OST: r"_{of}(?:_\d{{14}})?(?:_rev)?_del",
+    SPIRIT: r"_{of}_old(?:_\d{{8}}_\d{{6}})?",
+    PT_OSC: r"(?:[A-Z0-9]{{6}}_)*_+{of}_old",
 }
+_REVERT = r"_{of}(?:_\d{{14}})?_rev_del"
+_TRIGGER = re.compile(r"(.*)_(?:del|upd|ins)", re.IGNORECASE)
+#: Most characters of a trigger's name without its event.
+_LONGEST_TRIGGER = 60
+_NOT_COMPARED = re.compile(r"[^a-z0-9]+")
 
 
 def looks_like_a_tools(name: str) -> bool:
@@ -96,20 +102,43 @@ def may_be_pt_copy(name: str) -> bool:
     return _PT_COPY.fullmatch(name) is not None or (name.startswith("_") and len(name) == _LONGEST)
 
 
-def trigger_prefix(table: TableId) -> str:
-    """Return the beginning of the names of the three triggers by which pt-online-schema-change follows `table`."""
-    return re.sub(r"\W", "_", f"{TRIGGERS}{table.database}_{table.table}", flags=re.ASCII)[:60]
+def is_trigger_of(name: str, table: TableId) -> bool:
+    """Return True if one of the three triggers by which pt-online-schema-change follows `table` may have this name.
+
+    The tool writes `_` for what is no letter or digit. A letter beyond ASCII is one to Perl, or several bytes that are
+    none, so only ASCII is compared.
+
+    >>> is_trigger_of("pt_osc_shop_gr__n_del", TableId("shop", "gr\u00fcn"))
+    True
+    >>> is_trigger_of("pt_osc_shop_orders_items_del", TableId("shop", "orders"))
+    False
+    """
+    match = _TRIGGER.fullmatch(name)
+    if match is None:
+        return False
+    whole = _NOT_COMPARED.sub("", f"{TRIGGERS}{table.database}_{table.table}".lower())
+    part = _NOT_COMPARED.sub("", match[1].lower())
+    return part == whole or (len(match[1]) == _LONGEST_TRIGGER and whole.startswith(part))
 
 
-def is_former_name(name: str, of: str, tool: str) -> bool:
-    """Return True if `tool` gives this name to the table `of` when the copy takes its place."""
-    match = _FORMER[tool].fullmatch(name)
-    if len(name) == _LONGEST and name.lstrip("_").lower().startswith(of.lower()[:32]):
+def is_former_name(name: str, of: str, tool: str, copy: str = "") -> bool:
+    """Return True if `tool` gives this name to the table `of` when the copy takes its place.
+
+    `copy`: name of the copy. gh-ost may be told to derive the names of its tables from another name.
+    """
+    if len(name) == _LONGEST and name.lstrip("_").lower().startswith(of.lstrip("_").lower()[:32]):
         return True
-    return match is not None and match["base"].lower() == of.lower()
+    bases = [of]
+    if tool == GH_OST and re.fullmatch(r"_.+_gho", copy, re.IGNORECASE):
+        bases.append(copy[1 : -len("_gho")])
+    return any(_has_form(_FORMER[tool], name, base) for base in bases)
 
 
 def is_revert_name(name: str, of: str) -> bool:
     """Return True if gh-ost gives this name to the table `of` when it reverts an earlier run."""
-    match = _FORMER[GH_OST].fullmatch(name)
-    return match is not None and match["revert"] is not None and is_former_name(name, of, GH_OST)
+    is_cut = len(name) == _LONGEST and name.lower().endswith("_rev_del")
+    return _has_form(_REVERT, name, of) or (is_cut and is_former_name(name, of, GH_OST))
+
+
+def _has_form(form: str, name: str, of: str) -> bool:
+    return re.fullmatch(form.format(of=re.escape(of)), name, re.IGNORECASE) is not None

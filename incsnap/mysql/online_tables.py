@@ -27,11 +27,12 @@ _WRITTEN = re.compile(r"\b(?:INTO|FROM)\s+`((?:[^`]|``)+)`\s*\.\s*`((?:[^`]|``)+
 
 def online_tables(connection: Connection[Any], existing: Collection[TableId]) -> OnlineTables:
     """Return those of the tables `existing` that belong to tools by their names and traces."""
-    named = [table for table in existing if looks_like_a_tools(table.table)]
-    if not named:
+    if not existing:
         return OnlineTables()
-    logs = _logs(connection, named)
-    copies = {each.table: each for each in _pt_copies(connection, sorted({table.database for table in named}))}
+    named = [table for table in existing if looks_like_a_tools(table.table)]
+    logs = _logs(connection, named) if named else []
+    # pt-online-schema-change may be told any name for its copy.
+    copies = {each.table: each for each in _pt_copies(connection, sorted({table.database for table in existing}))}
     for table in existing:
         for log in logs:
             if log.table.database != table.database or not confirms(log.table.table, log.tool, table.table):

@@ -131,7 +131,7 @@ class NewTables:
                 continue
             statement = (change.sql, change.database, change.session.sql_mode)
             for now, before in moved_in(*statement).items():
-                if not self._filter.included(now) or change.online.keeps(now):
+                if not self._filter.included(now) or change.online.keeps(now) or change.online.hides(now):
                     continue
                 if before is None or not self._filter.included(before) or change.online.hides(before):
                     yield now

@@ -73,7 +73,7 @@ class AlteredTable:
         alteration = change.online.alteration_of(self.table)
         origins: Origins | None = None if self.origins is None else dict(self.origins)
         for sql in statements_about(self.table, change):
-            origins = origins_behind(origins, sql, change.session)
+            origins = origins_behind(origins, sql, change.session, change.online.tool_of(self.table))
         return AlteredTable(
             self.table,
             shorten(alteration or change.sql, _MOST_SQL),

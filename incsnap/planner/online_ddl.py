@@ -113,22 +113,31 @@ class OnlineDdl:
 
     def _is_copy(self, change: SchemaChange, copy: OnlineTable, connection: Connection[Any]) -> bool:
         """Return True if the statement creates the table `copy` with the columns and the key of a captured table."""
-        name = copy.table.table.lstrip("_")
-        of = TableId(copy.table.database, name[: -len("_new")] if name.lower().endswith("_new") else name)
-        if not self._included.included(of):
-            return False
+        of = [table for table in _altered_tables(copy.table) if self._included.included(table)]
         created = follow(change, Definitions({}, database_charsets(connection))).known.tables.get(copy.table)
-        shape = shape_of(connection, of) if created is not None else None
-        return created is not None and shape is not None and created.shape == replace(shape, id=copy.table)
+        if created is None:
+            return False
+        shapes = [shape for table in of if (shape := shape_of(connection, table)) is not None]
+        return any(created.shape == replace(shape, id=copy.table) for shape in shapes)
+
+
+def _altered_tables(copy: TableId) -> Iterator[TableId]:
+    """Yield the tables of which `copy` is the copy by the names that pt-online-schema-change gives.
+
+    The tool puts one `_` before the table's name, or more if that name is taken. The table's name may begin with `_`.
+    """
+    name = copy.table[: -len("_new")] if copy.table.lower().endswith("_new") else copy.table
+    while name.startswith("_") and len(name) > 1:
+        name = name[1:]
+        yield TableId(copy.database, name)
 
 
 def _without_rows(online: OnlineTables, advance: Advance) -> OnlineTables:
-    """Return `online` without marks of tables that look like copies and have rows: they are tables like any other."""
+    """Return `online` without tables that look like copies and have rows before a trace of a tool: they are tables like
+    any other."""
     written = {table.folded for table in advance.tables}
-    if not any(each.is_alike and each.table.folded in written for each in online.tables):
-        return online
-    marked = (replace(each, is_alike=each.is_alike and each.table.folded not in written) for each in online.tables)
-    return replace(online, tables=tuple(marked))
+    left = tuple(each for each in online.tables if each.is_certain or each.table.folded not in written)
+    return online if len(left) == len(online.tables) else replace(online, tables=left)
 
 
 def _reports(name: str, recognised: tuple[OnlineTable, ...], changes: tuple[SchemaChange, ...]) -> Iterator[Command]:

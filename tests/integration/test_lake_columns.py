@@ -100,7 +100,7 @@ def test_a_query_that_is_cut_off_between_two_steps_goes_on(lake: Lake, settings:
 
 
 def test_the_swap_of_an_online_schema_change_is_one_alteration(lake: Lake, settings: Path, database: str) -> None:
-    run = gh_ost(database, alter="RENAME COLUMN n TO m, ADD COLUMN k INT DEFAULT 4")
+    run = gh_ost(database, alter="CHANGE n m INT, ADD COLUMN k INT DEFAULT 4")
     swap = next(at for at, statement in enumerate(run) if statement.startswith("rename"))
     copy = "INSERT INTO _t_gho (id, part, price, raw, m) SELECT id, part, price, raw, n FROM t"
     steps = [["UPDATE t SET n = 2"], [*run[:swap], copy, *run[swap:], "INSERT INTO t (id, part, k) VALUES (9, 'z', 5)"]]

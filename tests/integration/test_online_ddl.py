@@ -335,6 +335,39 @@ def test_a_job_that_begins_in_the_middle_of_a_run_knows_its_tables(make: Any) ->
     assert created == {"t", "u"}
 
 
+def test_a_job_that_begins_in_the_middle_of_a_run_knows_a_copy_by_its_triggers_alone(make: Any) -> None:
+    migration = make(starts=False, snapshot__mode="initial")
+    migration.run("CREATE TABLE u (id INT NOT NULL, PRIMARY KEY (id))")
+    run = pt_osc(migration.database, "u", new="u_v2")
+    migration.run(*run[: next(number for number, sql in enumerate(run) if sql.startswith("RENAME"))])
+    migration.run("INSERT INTO u VALUES (1)")
+    assert migration.job
+    migration.until_event(migration.insert())
+    migration.job.batches_until(lambda: not migration.job.offset.snapshot.active, "the end of the snapshot")
+    assert migration.topics() == {"t", "u"}
+
+
+def test_a_table_with_rows_and_no_trace_is_not_asked_about_again(make: Any) -> None:
+    migration = make()
+    migration.run("CREATE TABLE _import_new (id INT PRIMARY KEY)")
+    migration.until_event(migration.insert())
+    assert migration.job.offset.online
+    migration.run("INSERT INTO _import_new VALUES (1)")
+    migration.until_event(migration.insert())
+    assert not migration.job.offset.online
+
+
+@pytest.mark.parametrize("table", ["_t", "__t"])
+def test_a_copy_of_a_table_whose_name_begins_as_a_copys_is_hidden_before_its_triggers(make: Any, table: str) -> None:
+    migration = make()
+    run = pt_osc(migration.database, table)
+    migration.run(f"CREATE TABLE {table} (id INT NOT NULL, PRIMARY KEY (id))")
+    for statement in run[: next(number for number, sql in enumerate(run) if "TRIGGER" in sql)]:
+        migration.run(statement)
+        migration.until_event(migration.insert())
+    assert not [each for each in migration.schema_changes() if f"_{table}_new" in each[2]]
+
+
 def test_a_signal_of_all_tables_leaves_out_those_of_tools(make: Any) -> None:
     migration = make()
     run = gh_ost(migration.database)

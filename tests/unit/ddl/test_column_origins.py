@@ -1,10 +1,11 @@
-"""The DEFAULTs that a statement gives to new columns, as far as its text tells them."""
+"""The origins of columns, and the DEFAULTs of new ones, as far as a statement's text tells them."""
 
 from __future__ import annotations
 
 import pytest
 
-from incsnap.ddl.column_origins import defaults_behind
+from incsnap.ddl.column_origins import defaults_behind, origins_behind
+from incsnap.ddl.online_names import GH_OST, PT_OSC, SPIRIT
 from incsnap.events import Session
 
 SESSION = Session("shop", 0, explicit_timestamps=True)
@@ -36,3 +37,22 @@ def test_a_default_is_told_if_it_is_a_string_or_a_number(clause: str, default: s
 def test_only_new_columns_have_one() -> None:
     assert defaults_behind("ALTER TABLE t MODIFY c INT DEFAULT 5, ADD (D INT DEFAULT 1, e INT)", SESSION) == {"d": "1"}
     assert defaults_behind("CREATE TABLE t (c INT DEFAULT 5)", SESSION) == {}
+
+
+@pytest.mark.parametrize(
+    ("clauses", "by_tool"),
+    [
+        ("ADD n INT", {GH_OST: {"n": None}, PT_OSC: {"n": None}, SPIRIT: {"n": None}}),
+        ("CHANGE a b INT", {GH_OST: {"b": "a"}, PT_OSC: {"b": "a"}, SPIRIT: {"b": "a"}}),
+        ("RENAME COLUMN a TO b", {GH_OST: None, PT_OSC: None, SPIRIT: {"b": "a"}}),
+        ("RENAME COLUMN a TO b, ADD COLUMN a INT", {GH_OST: None, PT_OSC: None, SPIRIT: {"b": "a", "a": None}}),
+        ("DROP a, ADD a INT", {GH_OST: {"a": None}, PT_OSC: None, SPIRIT: {"a": None}}),
+    ],
+)
+def test_a_tool_may_copy_other_columns_than_its_statement_says(
+    clauses: str, by_tool: dict[str, dict[str, str | None] | None]
+) -> None:
+    origins = {tool: origins_behind({}, f"ALTER TABLE t {clauses}", SESSION, tool) for tool in by_tool}
+    assert origins == by_tool
+    native = origins_behind({}, f"ALTER TABLE t {clauses}", SESSION)
+    assert native == by_tool[SPIRIT]
