@@ -1,7 +1,7 @@
 """A table that is altered online beside a job, a snapshot of the table and a writer. Then topics are compared.
 
     python -m tests.online_ddl --tool gh-ost --rows 200000
-    python -m tests.online_ddl --tool played --kill
+    python -m tests.online_ddl --tool played --kill behind
 
 A real tool must be on PATH. Without one, `played` sends the statements of pt-online-schema-change. The exit code is 1
 if a tool's table has a topic, if the table has not exactly one schema change, or if `incsnap verify` finds a
@@ -21,7 +21,7 @@ from lab.captured_database import captured_database
 from lab.progress import tell
 from lab.servers import servers
 from lab.table_designs import ORDERS
-from tests.online_ddl.run import Result, play
+from tests.online_ddl.run import KILLS, Result, play
 from tests.online_ddl.tools import TOOLS
 
 #: Alterations of the table `orders`, by turns.
@@ -41,7 +41,8 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--rate", type=float, default=1_000.0, help="changed rows a second")
     parser.add_argument("--alter", action="append", help="what stands behind ALTER TABLE orders; several: by turns")
-    parser.add_argument("--kill", action="store_true", help="kill the job behind the swap")
+    at = ", ".join(f"{name}: {when}" for name, when in KILLS.items())
+    parser.add_argument("--kill", choices=KILLS, default="", help=f"kill the job once ({at})")
     asked = parser.parse_args()
     folder, results = Path(mkdtemp(prefix="incsnap-online-ddl-")), list[Result]()
     with ExitStack() as stack:

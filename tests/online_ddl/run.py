@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,6 +24,8 @@ from lab.table_designs import ORDERS
 from lab.workload import Writer
 from tests.online_ddl.tools import Tool
 
+#: Moments at which the job is killed.
+KILLS = {"between": "between the copy's ALTER and the swap", "behind": "behind the swap"}
 _SNAPSHOT = "before-the-swap"
 _PATIENCE_SECONDS = 1_800.0
 #: Seconds between two looks at the table's columns, which the swap changes.
@@ -42,10 +44,10 @@ class Result:
     wrong: list[str] = field(default_factory=list)  #: what is not as it should be
 
 
-def play(captured: CapturedDatabase, table: TableId, tool: Tool, alter: str, rate: float, *, kills: bool) -> Result:
+def play(captured: CapturedDatabase, table: TableId, tool: Tool, alter: str, rate: float, *, kills: str) -> Result:
     """Alter `table` by `tool` beside a job, a snapshot of the table and `rate` changed rows a second.
 
-    `kills`: kill the job with all its processes as soon as the tool has swapped the tables, and start it again.
+    `kills`: when the job is killed with all its processes and started again, a key of `KILLS`; "" for never.
     """
     result = Result(f"{tool.name}, {alter}")
     own = {
@@ -54,33 +56,47 @@ def play(captured: CapturedDatabase, table: TableId, tool: Tool, alter: str, rat
         "incsnap.online.ddl.reread": "all",
         "signal.enabled.channels": "source",
     }
-    with captured.notices() as notices:
-        with captured.job(own) as job:
-            job.wait_until_streaming()
-            with Writer(captured.connect, [(ORDERS, table)], seed=7, rate=rate) as writer:
-                captured.execute_by_row(_SNAPSHOT, [table])
-                job.wait_until("the snapshot had begun", captured.has_windows_in_flight, _PATIENCE_SECONDS)
-                began, before = time.monotonic(), _columns(captured, table)
-                process = tool.started(captured.mysql, table, alter, captured.folder / _LOG)
-                while process.poll() is None and _columns(captured, table) in (before, ()):
+    with ExitStack() as running, captured.notices() as notices:
+        job = running.enter_context(captured.job(own))
+        job.wait_until_streaming()
+
+        def start_again() -> RunningJob:
+            job.kill(workers_too=True)
+            running.close()
+            result.hit.append(f"the job killed {KILLS[kills]}")
+            return running.enter_context(captured.job(own))
+
+        with Writer(captured.connect, [(ORDERS, table)], seed=7, rate=rate) as writer:
+            captured.execute_by_row(_SNAPSHOT, [table])
+            job.wait_until("the snapshot had begun", captured.has_windows_in_flight, _PATIENCE_SECONDS)
+            began, before = time.monotonic(), _columns(captured, table)
+            process = tool.started(captured.mysql, table, alter, captured.folder / _LOG)
+            if kills == "between":
+                while process.poll() is None and not any(
+                    _columns(captured, copy) not in (before, ()) for copy in _copies(table)
+                ):
                     time.sleep(_LOOK_SECONDS)
-                if captured.has_windows_in_flight():
-                    result.hit.append("a window in flight at the swap")
-                if not notices.completed(_SNAPSHOT):
-                    result.hit.append("a snapshot under way at the swap")
-                if kills:
-                    job.kill(workers_too=True)
-                    result.hit.append("the job killed behind the swap")
-                process.wait(_PATIENCE_SECONDS)
-                result.seconds, result.written = time.monotonic() - began, writer.written.changes
-            if process.returncode:
-                result.wrong.append(f"the tool ended with code {process.returncode}: {end_of(captured.folder / _LOG)}")
-            if not kills:
-                _judge(captured, table, job, notices, result)
-        if kills:
-            with captured.job(own) as again:
-                _judge(captured, table, again, notices, result)
+                if _columns(captured, table) == before:
+                    job = start_again()
+            while process.poll() is None and _columns(captured, table) in (before, ()):
+                time.sleep(_LOOK_SECONDS)
+            if captured.has_windows_in_flight():
+                result.hit.append("a window in flight at the swap")
+            if not notices.completed(_SNAPSHOT):
+                result.hit.append("a snapshot under way at the swap")
+            if kills == "behind":
+                job = start_again()
+            process.wait(_PATIENCE_SECONDS)
+            result.seconds, result.written = time.monotonic() - began, writer.written.changes
+        if process.returncode:
+            result.wrong.append(f"the tool ended with code {process.returncode}: {end_of(captured.folder / _LOG)}")
+        _judge(captured, table, job, notices, result)
     return result
+
+
+def _copies(table: TableId) -> list[TableId]:
+    """Return the names that tools give to a copy of the table."""
+    return [TableId(table.database, f"_{table.table}_{ending}") for ending in ("gho", "new")]
 
 
 def _judge(captured: CapturedDatabase, table: TableId, job: RunningJob, notices: Notices, result: Result) -> None:
