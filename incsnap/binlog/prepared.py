@@ -132,6 +132,11 @@ class PreparedTransactions:
             raise NotPrepared(xid, gtid, place)
         return XaTransaction(xid, "")
 
+    def holds(self, xid: str) -> bool:
+        """Return True if a transaction of this name is prepared or begun at the present place."""
+        with self._lock:
+            return xid in self._transactions or (self._open is not None and self._open.xid == xid)
+
     def adopt(self, transaction: XaTransaction) -> None:
         """Hold a transaction that was prepared before the stream's beginning."""
         with self._lock:

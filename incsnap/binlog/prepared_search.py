@@ -7,7 +7,7 @@ are still in the binlog, mostly in its newest file: a prepared transaction holds
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -47,30 +47,33 @@ class PreparedSearch:
     def around(self, read: Callable[[], None], delivered: Callable[[], GtidSet]) -> None:
         """Call `read`. If it ends at an XA COMMIT whose XA PREPARE was not read, search for the XA PREPARE.
 
-        The caller then calls this method again, and `read` continues. The search also takes other names that are
-        sought: under load their XA COMMITs come next. Raise BinlogError if the binlog no longer holds the XA PREPARE.
+        The caller then calls this method again, and `read` continues. The search also takes all other transactions that
+        are still prepared in the files that it reads: their XA COMMITs may come next, and each would need a search of
+        its own. Raise BinlogError if the binlog no longer holds the XA PREPARE.
         """
         try:
             read()
         except NotPrepared as unknown:
             _log.warning("%s", unknown)
-            if self.find([unknown.xid], delivered(), along=self.prepared.sought()):
+            if self.find([unknown.xid], delivered(), along=None):
                 raise BinlogError(
                     f"{unknown}, and the binlog no longer holds it",
                     "Its changes are in the tables, but can no longer be sent as events. Start with a new"
                     " checkpoint.location and signal execute-snapshot for the tables.",
                 ) from None
 
-    def find(self, xids: Collection[str], before: GtidSet, along: Collection[str] = ()) -> set[str]:
+    def find(self, xids: Collection[str], before: GtidSet, along: Collection[str] | None = ()) -> set[str]:
         """Search the transactions `before` for the XA PREPARE of each of `xids`, and take the transactions that are
         still prepared there.
 
         `before` is the set of GTIDs to search. The files of the binlog are read one by one, the newest first, until all
-        `xids` were met. `along` are further names: their transactions are also taken if they are in these files. Return
-        the names without an XA PREPARE, XA COMMIT or XA ROLLBACK in the files. Raise ConnectionLost or an IncsnapError
-        if the server cannot be read.
+        `xids` were met. `along` are further names: their transactions are also taken if they are in these files. None
+        stands for all names, and then a file with any of them is read twice. Return the names without an XA PREPARE, XA
+        COMMIT or XA ROLLBACK in the files. Raise ConnectionLost or an IncsnapError if the server cannot be read.
         """
-        left, searched = set(xids), {*xids, *along}
+        left, searched = set(xids), {*xids, *(along or ())}
+        #: Names whose transactions have ended in a file that was read, and begun in an older one.
+        ended = set[str]()
         try:
             with closing(self.connect()) as connection, connection.cursor() as cursor:
                 cursor.execute("SELECT @@GLOBAL.gtid_executed")
@@ -83,47 +86,76 @@ class PreparedSearch:
                     inside = before - (before - following) - passed
                     following = passed
                     if inside:
-                        seen = self._take((file, end), executed - inside, inside, searched)
-                        left -= seen
+                        part = _Part(file, end, executed - inside, inside)
+                        if along is None:
+                            searched = self._prepared_in(part, ended)
+                        seen = self._take(part, searched) if searched else set()
+                        left -= seen | ended
                         searched -= seen
         except (pymysql.err.MySQLError, OSError) as failed:
             raise translated(failed) from failed
         return left
 
-    def _take(self, place: tuple[str, int], delivered: GtidSet, inside: GtidSet, xids: Collection[str]) -> set[str]:
-        """Search the transactions `inside` of a file up to `place`, and take those of `xids` that stay prepared.
+    def _prepared_in(self, part: _Part, ended: set[str]) -> set[str]:
+        """Return the names of the transactions that are still prepared at the end of `part` and not held yet.
+
+        `ended` are those that ended in newer files; the names that this file ends and did not begin are added.
+        """
+        names = set[str]()
+        for mark in self._marks(part, ()):
+            xid = mark.transaction.xid
+            if mark.prepared:
+                names.add(xid)
+            elif xid in names:
+                names.discard(xid)
+            else:
+                ended.add(xid)
+        return {xid for xid in names - ended if not self.prepared.holds(xid)}
+
+    def _take(self, part: _Part, xids: Collection[str]) -> set[str]:
+        """Search `part` for `xids`, and take those of their transactions that stay prepared.
 
         Return the names that are prepared or ended there.
         """
-        _log.info("Searching %s for the XA PREPARE of %s", place[0], shorten(", ".join(sorted(xids))))
-        marks = self._marks(place, delivered, inside, xids)
+        _log.info("Searching %s for the XA PREPARE of %s", part.file, shorten(", ".join(sorted(xids))))
+        marks = {mark.transaction.xid: mark for mark in self._marks(part, xids) if mark.transaction.xid in xids}
         for mark in marks.values():
             if mark.prepared:
                 (self.take or self.prepared.adopt)(mark.transaction)
         return set(marks)
 
-    def _marks(
-        self, place: tuple[str, int], delivered: GtidSet, inside: GtidSet, xids: Collection[str]
-    ) -> dict[str, XaMark]:
-        """Return the last XA PREPARE, XA COMMIT or XA ROLLBACK of each of `xids` in the transactions `inside`."""
-        stream, source = open_stream(self.connect, self.server_id, delivered, _HEARTBEAT_SECONDS, NOWHERE, self.closed)
+    def _marks(self, part: _Part, xids: Collection[str]) -> Iterator[XaMark]:
+        """Yield each XA PREPARE, XA COMMIT and XA ROLLBACK in `part`, in order. Transactions of `xids` have their
+        events."""
+        stream, source = open_stream(
+            self.connect, self.server_id, part.delivered, _HEARTBEAT_SECONDS, NOWHERE, self.closed
+        )
         with closing(stream):
             ids = IdTable(self.included)
             prepared = self.prepared.sibling(xids)
-            reader = StreamReader(StreamPosition(delivered, "", 0), ids, self.damaged, prepared=prepared)
+            reader = StreamReader(StreamPosition(part.delivered, "", 0), ids, self.damaged, prepared=prepared)
             reader.stream_begins(checksum=source.checksum, server_uuid=source.server_uuid)
-            seen, marks = GtidSet(), dict[str, XaMark]()
+            seen = GtidSet()
 
             def ended() -> bool:
                 # Stop at the file's end at the latest: the server may have executed transactions that are in no file
                 # (gtid_purged).
-                return inside <= seen or reader.position >= BinlogPosition(*place)
+                return part.inside <= seen or reader.position >= BinlogPosition(part.file, part.end)
 
             for block in blocks_until(ended, stream.read, self.closed):
                 segments = list(reader.add(block))
                 for segment in segments:
                     # After `inside` the server also sends transactions that were executed later.
-                    if segment.marks and ids.gtids([(segment, 0, 1)]) <= inside:
-                        marks |= {mark.transaction.xid: mark for mark in segment.marks if mark.transaction.xid in xids}
+                    if segment.marks and ids.gtids([(segment, 0, 1)]) <= part.inside:
+                        yield from segment.marks
                 seen |= ids.gtids((segment, 0, segment.complete) for segment in segments)
-            return marks
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The transactions of a file that are searched."""
+
+    file: str
+    end: int  #: the file's end
+    delivered: GtidSet  #: what the server need not send
+    inside: GtidSet  #: the transactions

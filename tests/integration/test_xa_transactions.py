@@ -305,26 +305,60 @@ def test_an_xa_transaction_that_ended_unlogged_leaves_the_offset(
     assert captured.waiting(job.offset) == []
 
 
-def test_without_the_privilege_an_xa_transaction_is_found_at_its_commit(captured: CapturedDatabase) -> None:
+@pytest.fixture
+def unprivileged(captured: CapturedDatabase) -> Iterator[dict[str, str]]:
+    """Yield the options of a user without XA_RECOVER_ADMIN: a job does not know what is prepared at its start."""
     user, password = f"u{secrets.token_hex(5)}", "secret"
     captured.run(
         f"CREATE USER {user} IDENTIFIED BY '{password}'",
         f"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}",
     )
-    try:
-        xid = captured.prepare("INSERT INTO t VALUES (1, 'held')")
-        captured.run("FLUSH BINARY LOGS")
-        job = captured.job(database__user=user, database__password=password)
-        assert captured.waiting(job.offset) == []
-        captured.run("INSERT INTO t VALUES (2, 'plain')")
+    yield {"database__user": user, "database__password": password}
+    captured.run(f"DROP USER {user}")
+
+
+def test_without_the_privilege_an_xa_transaction_is_found_at_its_commit(
+    captured: CapturedDatabase, unprivileged: dict[str, str]
+) -> None:
+    xid = captured.prepare("INSERT INTO t VALUES (1, 'held')")
+    captured.run("FLUSH BINARY LOGS")
+    job = captured.job(**unprivileged)
+    assert captured.waiting(job.offset) == []
+    captured.run("INSERT INTO t VALUES (2, 'plain')")
+    captured.end("COMMIT", xid)
+    captured.run("INSERT INTO t VALUES (3, 'plain')")
+
+    captured.caught_up(job)
+
+    assert sorted(captured.ids(job)) == [1, 2, 3]
+
+
+def test_one_search_takes_all_transactions_that_were_prepared_before_the_stream(
+    captured: CapturedDatabase, unprivileged: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = captured.prepare("INSERT INTO t VALUES (1, 'before')")
+    xids = [captured.prepare(f"INSERT INTO t VALUES ({number}, 'x')") for number in range(2, 6)]
+    captured.run("FLUSH BINARY LOGS")
+    gone, late = captured.prepare("INSERT INTO t VALUES (6, 'gone')"), captured.prepare("INSERT INTO t VALUES (7, 'x')")
+    captured.end("COMMIT", ended)
+    job = captured.job(**unprivileged)
+    captured.end("ROLLBACK", gone)
+    for xid in (late, *xids):
         captured.end("COMMIT", xid)
-        captured.run("INSERT INTO t VALUES (3, 'plain')")
+    find, searches = PreparedSearch.find, list[Any]()
 
-        captured.caught_up(job)
+    def counted(*given: Any, **more: Any) -> set[str]:
+        searches.append(given)
+        return find(*given, **more)
 
-        assert sorted(captured.ids(job)) == [1, 2, 3]
-    finally:
-        captured.run(f"DROP USER {user}")
+    monkeypatch.setattr(PreparedSearch, "find", counted)
+    job.until(captured.topic(), 5)
+
+    assert sorted(captured.ids(job)) == [2, 3, 4, 5, 7]
+    # `late` is in the newest file, and the search for the others goes on to the file before.
+    assert len(searches) <= 2
+    captured.caught_up(job)
+    assert captured.waiting(job.offset) == []
 
 
 def test_check_names_what_is_prepared_and_the_privilege_to_ask(captured: CapturedDatabase) -> None:
