@@ -11,6 +11,7 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.checkpoint.status import newest_offset
+from incsnap.checkpoint.taken_over import taken_over
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, shorten
 from incsnap.mysql import watermarks
@@ -71,7 +72,8 @@ def hand_back(settings: Settings, history: HistoryTopic | None = None) -> HandBa
             made = statements(databases, tables)
             written = records(settings.topic_prefix, place, made, time.time_ns() // 1_000_000)
             lines.append(f"The schema history {history.name} gets the present definitions of {len(tables)} tables.")
-        running, sentences = fields_of_snapshot(connection, end)
+        taken = taken_over(files)
+        running, sentences = fields_of_snapshot(connection, settings, end, taken.requests if taken is not None else ())
     offset = {**place, **running}
     return HandBack(settings.topic_prefix, offset, (*lines, *sentences), tuple(written))
 

@@ -1,0 +1,99 @@
+"""A snapshot that goes from one engine to the other goes on behind the last key only if both order the rows alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pymysql.connections import Connection
+
+from incsnap.config.settings import Settings
+from incsnap.events import StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.snapshot.commands import ChosenRows, DataCollection
+from incsnap.snapshot.context import Request, Scan, SnapshotContext
+from incsnap.snapshot.offset import Offset, TopicLayout
+from incsnap.tables import TableId
+from incsnap.takeover.handed_snapshot import fields_of_snapshot
+from incsnap.takeover.java_objects import read_object
+from lab.addresses import MySqlAddress
+from tests.support.planned_job import settings_of
+
+pytestmark = pytest.mark.servers
+
+_TABLE = """CREATE TABLE orders (
+    id BIGINT PRIMARY KEY, customer BIGINT NOT NULL, place BIGINT NOT NULL, code VARCHAR(20) NOT NULL, KEY (customer)
+)"""
+
+
+@pytest.fixture
+def orders(connection: Connection[Any], database: str) -> TableId:
+    """A table of the database `database`."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TABLE.replace("orders", f"`{database}`.orders"))
+    return TableId(database, "orders")
+
+
+def settings_with(mysql: MySqlAddress, database: str, keys: str = "") -> Settings:
+    more = {"message__key__columns": keys} if keys else {}
+    return settings_of(mysql, "127.0.0.1:9092", "shop", database, **more)
+
+
+def end_with(*scans: Scan) -> Offset:
+    place = StreamPosition(GtidSet(), "binlog.000001", 4)
+    return Offset("job", 1, place, TopicLayout(1), SnapshotContext(scans=scans))
+
+
+def scan_by(table: TableId, *columns: str, surrogate: str = "", chosen: ChosenRows | None = None) -> Scan:
+    """Return a scan that has sent all rows up to the key (4, 5), and ends at (90, 100)."""
+    request = Request("s", DataCollection(table, surrogate=surrogate, chosen=chosen))
+    last, maximum = (("4", "5")[: len(columns)], ("90", "100")[: len(columns)])
+    return Scan(1, request, 100, columns, described=True, maximum=maximum, boundary=last)
+
+
+@pytest.mark.parametrize(
+    ("keys", "surrogate", "columns"),
+    [("{}.orders:customer", "", ("id",)), ("", "customer", ("customer", "id"))],
+    ids=["another key of records", "surrogate key"],
+)
+def test_a_table_begins_anew_if_debezium_reads_it_by_other_columns(
+    connection: Connection[Any],
+    mysql_address: MySqlAddress,
+    orders: TableId,
+    keys: str,
+    surrogate: str,
+    columns: tuple[str, ...],
+) -> None:
+    settings = settings_with(mysql_address, orders.database, keys.format(orders.database))
+    fields, lines = fields_of_snapshot(connection, settings, end_with(scan_by(orders, *columns, surrogate=surrogate)))
+
+    assert sorted(fields) == ["incremental_snapshot_collections", "incremental_snapshot_correlation_id"]
+    assert lines == [f"Snapshots begin at the first row of: {orders}."]
+
+
+@pytest.mark.parametrize(("keys", "surrogate"), [("", ""), ("{}.orders:id", ""), ("{}.orders:customer", "id")])
+def test_a_table_goes_on_behind_its_last_key_if_debezium_reads_it_by_the_same_columns(
+    connection: Connection[Any], mysql_address: MySqlAddress, orders: TableId, keys: str, surrogate: str
+) -> None:
+    settings = settings_with(mysql_address, orders.database, keys.format(orders.database))
+    fields, lines = fields_of_snapshot(connection, settings, end_with(scan_by(orders, "id", surrogate=surrogate)))
+
+    assert read_object(bytes.fromhex(fields["incremental_snapshot_primary_key"])) == [4]
+    assert read_object(bytes.fromhex(fields["incremental_snapshot_maximum_key"])) == [90]
+    assert lines == [f"The snapshot of {orders} goes on behind the key [4]."]
+
+
+def test_a_range_of_a_connectors_own_snapshot_begins_anew_where_a_signals_range_is_left_out(
+    connection: Connection[Any], mysql_address: MySqlAddress, orders: TableId
+) -> None:
+    settings = settings_with(mysql_address, orders.database)
+    chosen = ChosenRows(first='{"customer": 4}', last='{"customer": 90}')
+    scan = scan_by(orders, "customer", "id", surrogate="customer", chosen=chosen)
+
+    fields, lines = fields_of_snapshot(connection, settings, end_with(scan))
+    assert fields == {}
+    assert lines == [f"{orders}: Debezium cannot read rows that a signal chooses. Signal them later."]
+
+    fields, lines = fields_of_snapshot(connection, settings, end_with(scan), [scan.request])
+    assert sorted(fields) == ["incremental_snapshot_collections", "incremental_snapshot_correlation_id"]
+    assert lines == [f"Snapshots begin at the first row of: {orders}."]
