@@ -14,8 +14,10 @@ from incsnap.snapshot.commands import ChosenRows, DataCollection
 from incsnap.snapshot.context import Request, Scan, SnapshotContext
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.tables import TableId
+from incsnap.takeover.connector_offset import RunningSnapshot, WaitingTable
 from incsnap.takeover.handed_snapshot import fields_of_snapshot
 from incsnap.takeover.java_objects import read_object
+from incsnap.takeover.join import _requests
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
 
@@ -97,3 +99,45 @@ def test_a_range_of_a_connectors_own_snapshot_begins_anew_where_a_signals_range_
     fields, lines = fields_of_snapshot(connection, settings, end_with(scan), [scan.request])
     assert sorted(fields) == ["incremental_snapshot_collections", "incremental_snapshot_correlation_id"]
     assert lines == [f"Snapshots begin at the first row of: {orders}."]
+
+
+@pytest.mark.parametrize(
+    ("key", "surrogate", "goes_on"),
+    [
+        (("id",), "", True),
+        (("customer",), "", True),
+        (("id",), "customer", True),
+        (("customer", "place"), "", False),
+        (("place",), "", False),
+        (("id",), "place", False),
+    ],
+    ids=["primary key", "indexed column", "surrogate key", "no order begins so", "no index", "surrogate without index"],
+)
+def test_a_job_goes_on_behind_a_connectors_last_key_only_where_it_can_read_the_range(
+    mysql_address: MySqlAddress, orders: TableId, key: tuple[str, ...], surrogate: str, goes_on: bool
+) -> None:
+    settings = settings_with(mysql_address, orders.database, f"{orders}:{','.join(key)}")
+    count = 1 if surrogate else len(key)
+    waiting = WaitingTable(str(orders), surrogate=surrogate)
+    running = RunningSnapshot("s", (waiting,), (4, 5)[:count], (90, 100)[:count])
+
+    (request,), (line,) = _requests(settings, running, {str(orders): orders}, {str(orders): key})
+
+    assert (request.table, request.collection.surrogate) == (orders, surrogate)
+    assert (request.collection.chosen is not None) == goes_on
+    ends = f"goes on behind the key {request.collection.chosen.first}." if request.collection.chosen else "first row."
+    assert line.endswith(ends)
+
+
+def test_a_job_begins_a_table_anew_whose_key_it_has_as_bytes(
+    connection: Connection[Any], mysql_address: MySqlAddress, database: str
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE `{database}`.t (id VARCHAR(20) CHARACTER SET koi8r PRIMARY KEY)")
+    table, settings = TableId(database, "t"), settings_with(mysql_address, database)
+    running = RunningSnapshot("s", (WaitingTable(str(table)),), ("\u0430",), ("\u044f",))
+
+    (request,), (line,) = _requests(settings, running, {str(table): table}, {str(table): ("id",)})
+
+    assert request.collection.chosen is None
+    assert line.endswith("begins at its first row.")
