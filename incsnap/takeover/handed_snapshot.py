@@ -15,6 +15,7 @@ from pymysql.connections import Connection
 from incsnap.config.settings import Settings
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.table_view import view_of
+from incsnap.errors import ConfigError, shorten
 from incsnap.mysql import catalog
 from incsnap.snapshot.commands import ChosenRows
 from incsnap.snapshot.context import Request, Scan, id_of
@@ -37,7 +38,7 @@ def fields_of_snapshot(
     """Return the fields of a connector's offset for the snapshots under way at `end`, and sentences about them.
 
     `taken`: what the job has taken over of a connector's snapshot. If the connector cannot go on in such a range of
-    keys, it reads the whole table anew.
+    keys, it reads the whole table anew. Raise ConfigError if the connector would never read the tables.
     """
     snapshot, lines = end.snapshot, list[str]()
     fields: dict[str, Any] = {}
@@ -60,6 +61,7 @@ def fields_of_snapshot(
         lines.append(f"Snapshots begin at the first row of: {', '.join(str(each.table) for each in anew)}.")
     waiting = [*begun, *anew]
     if waiting:
+        _require_reader(settings, waiting)
         fields[_COLLECTIONS] = json.dumps([_collection(each) for each in waiting], separators=(",", ":"))
         fields["incremental_snapshot_correlation_id"] = id_of(waiting[0].signal)
     return fields, lines
@@ -78,6 +80,23 @@ def sent_up_to(scan: Scan, windows: Iterable[Window]) -> Key | None:
         return scan.boundary
     ends = [*(window.lower for window in flying[1:]), scan.boundary]
     return flying[0].lower if [window.upper for window in flying] == ends else None
+
+
+def _require_reader(settings: Settings, waiting: Iterable[Request]) -> None:
+    """Raise ConfigError if the connector would stream and never read these tables.
+
+    Debezium marks the beginning and the end of a chunk by rows of the signal table, which reach it by the channel
+    `source`. With `read.only=true` it goes by GTIDs instead.
+    """
+    if settings.read_only or "source" in settings.signals.channels:
+        return
+    tables = shorten(", ".join(str(each.table) for each in waiting))
+    raise ConfigError(
+        f"the snapshot of {tables} is under way, and the connector would not read the rest: it reads no signal table",
+        "Start the job (incsnap run) and let the snapshot end, or stop it by the signal stop-snapshot. Then try again."
+        " Or give the connector signal.data.collection with the channel `source` in signal.enabled.channels, or"
+        " read.only=true, here and in Kafka Connect.",
+    )
 
 
 def _is_of_debezium(request: Request, *, begun: bool) -> bool:

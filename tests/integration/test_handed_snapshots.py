@@ -8,6 +8,7 @@ import pytest
 from pymysql.connections import Connection
 
 from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.commands import ChosenRows, DataCollection
@@ -36,9 +37,10 @@ def orders(connection: Connection[Any], database: str) -> TableId:
     return TableId(database, "orders")
 
 
-def settings_with(mysql: MySqlAddress, database: str, keys: str = "") -> Settings:
-    more = {"message__key__columns": keys} if keys else {}
-    return settings_of(mysql, "127.0.0.1:9092", "shop", database, **more)
+def settings_with(mysql: MySqlAddress, database: str, keys: str = "", **more: str) -> Settings:
+    named = {"message__key__columns": keys} if keys else {}
+    signals = {"signal__data__collection": f"{database}.signals"}
+    return settings_of(mysql, "127.0.0.1:9092", "shop", database, **{**signals, **named, **more})
 
 
 def end_with(*scans: Scan) -> Offset:
@@ -141,3 +143,23 @@ def test_a_job_begins_a_table_anew_whose_key_it_has_as_bytes(
 
     assert request.collection.chosen is None
     assert line.endswith("begins at its first row.")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"signal__data__collection": ""}, {"signal__enabled__channels": "kafka"}],
+    ids=["no signal table", "no source channel"],
+)
+def test_a_snapshot_is_not_given_to_a_connector_that_would_never_read_it(
+    connection: Connection[Any], mysql_address: MySqlAddress, orders: TableId, more: dict[str, str]
+) -> None:
+    end = end_with(scan_by(orders, "id"))
+    with pytest.raises(ConfigError) as refused:
+        fields_of_snapshot(connection, settings_with(mysql_address, orders.database, **more), end)
+
+    assert str(orders) in refused.value.message
+    assert "signal.data.collection" in refused.value.hint
+    assert "read.only=true" in refused.value.hint
+    assert fields_of_snapshot(connection, settings_with(mysql_address, orders.database, **more), end_with()) == ({}, [])
+    read_only = settings_with(mysql_address, orders.database, **more, read__only="true")
+    assert "incremental_snapshot_primary_key" in fields_of_snapshot(connection, read_only, end)[0]
