@@ -19,6 +19,7 @@ from incsnap.mysql.session import connect
 from incsnap.mysql.xa import prepared_xids
 from incsnap.snapshot.offset import Offset
 from incsnap.takeover.altered_tables import RUN_AGAIN, described, what_it_needs
+from incsnap.takeover.handed_signals import behind_obeyed
 from incsnap.takeover.handed_snapshot import fields_of_snapshot
 from incsnap.takeover.schema_history import HistoryTopic, records, statements
 
@@ -31,6 +32,8 @@ class HandBack:
     offset: dict[str, Any]  #: as Kafka Connect keeps it
     lines: tuple[str, ...]  #: what a person must know, in sentences
     history: tuple[bytes, ...] = ()  #: records for the connector's schema history, in their order
+    #: offset of the signal topic behind the signals that the job has obeyed; None: it has read none there
+    signals_at: int | None = None
 
     @property
     def partition(self) -> dict[str, str]:
@@ -75,7 +78,8 @@ def hand_back(settings: Settings, history: HistoryTopic | None = None) -> HandBa
         taken = taken_over(files)
         running, sentences = fields_of_snapshot(connection, settings, end, taken.requests if taken is not None else ())
     offset = {**place, **running}
-    return HandBack(settings.topic_prefix, offset, (*lines, *sentences), tuple(written))
+    signals_at = behind_obeyed(settings, end)
+    return HandBack(settings.topic_prefix, offset, (*lines, *sentences), tuple(written), signals_at)
 
 
 def _end(settings: Settings, files: Files) -> Offset:
