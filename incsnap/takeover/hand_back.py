@@ -19,7 +19,7 @@ from incsnap.mysql.session import connect
 from incsnap.mysql.xa import prepared_xids
 from incsnap.snapshot.offset import Offset
 from incsnap.takeover.altered_tables import RUN_AGAIN, described, what_it_needs
-from incsnap.takeover.handed_signals import behind_obeyed
+from incsnap.takeover.handed_signals import behind_obeyed, what_the_file_needs
 from incsnap.takeover.handed_snapshot import fields_of_snapshot
 from incsnap.takeover.schema_history import HistoryTopic, records, statements
 
@@ -78,6 +78,7 @@ def hand_back(settings: Settings, history: HistoryTopic | None = None) -> HandBa
         taken = taken_over(files)
         running, sentences = fields_of_snapshot(connection, settings, end, taken.requests if taken is not None else ())
     offset = {**place, **running}
+    sentences += what_the_file_needs(settings, end)
     signals_at = behind_obeyed(settings, end)
     return HandBack(settings.topic_prefix, offset, (*lines, *sentences), tuple(written), signals_at)
 

@@ -1,7 +1,8 @@
 """The signals that a job has obeyed, for the connector that continues: it must not obey them again.
 
 Debezium reads the signal topic from the place that it has committed to its consumer group. A job keeps its place in its
-own offset and commits nothing. So that place goes to the group with the hand-back.
+own offset and commits nothing. So that place goes to the group with the hand-back. Debezium reads the signal file from
+its beginning and empties it; a job never writes the file.
 """
 
 from __future__ import annotations
@@ -25,6 +26,15 @@ def behind_obeyed(settings: Settings, end: Offset) -> int | None:
     """
     place = end.signal_positions.get("kafka") if "kafka" in settings.signals.channels else None
     return place if isinstance(place, int) else None
+
+
+def what_the_file_needs(settings: Settings, end: Offset) -> list[str]:
+    """Return in sentences what a person must do if the job has obeyed lines of the signal file up to `end`."""
+    signals = settings.signals
+    match end.signal_positions.get("file") if "file" in signals.channels else None:
+        case [int(reached), *_] if reached > 0:
+            return [f"The connector obeys each line of {signals.file} again. Empty this file before it starts."]
+    return []
 
 
 def commit_signals(settings: Settings, offset: int) -> None:

@@ -106,6 +106,15 @@ def test_a_job_that_has_read_no_signal_leaves_the_connectors_place(stopped: Stop
     assert (written.exit_code, stopped.committed()) == (0, 1), written.output
 
 
+def test_the_lines_of_a_signal_file_are_said_to_be_obeyed_again(stopped: Stopped) -> None:
+    again = f"The connector obeys each line of {stopped.offsets}.signals again"
+    stopped.settings |= {"signal.enabled.channels": "file", "signal.file": f"{stopped.offsets}.signals"}
+
+    assert again in stopped.hand_back(file=[120, 7, 7]).stderr
+    assert again not in stopped.hand_back(file=[0, 7, 7]).stderr
+    assert again not in stopped.hand_back().stderr
+
+
 def test_a_group_in_use_is_refused_before_anything_is_written(stopped: Stopped) -> None:
     with closing(stopped.consumer()) as other:
         other.subscribe([stopped.topic])
