@@ -9,7 +9,7 @@ from typing import Any
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.location import own_part
-from incsnap.checkpoint.planned_batch import planned_end
+from incsnap.checkpoint.planned_batch import plan_and_choices, planned_end
 from incsnap.checkpoint.status import newest_offset
 from incsnap.checkpoint.taken_over import taken_over
 from incsnap.config.settings import Settings
@@ -17,6 +17,7 @@ from incsnap.errors import ConfigError, shorten
 from incsnap.mysql import watermarks
 from incsnap.mysql.session import connect
 from incsnap.mysql.xa import prepared_xids
+from incsnap.planner.choices import PREFIX
 from incsnap.snapshot.offset import Offset
 from incsnap.takeover.altered_tables import RUN_AGAIN, described, what_it_needs
 from incsnap.takeover.handed_signals import behind_obeyed, what_the_file_needs
@@ -91,6 +92,13 @@ def _end(settings: Settings, files: Files) -> Offset:
         raise ConfigError(
             f"{location} is not the checkpoint of a job that has sent a batch",
             "Correct checkpoint.location. A job that has sent nothing leaves the connector's offset as it was.",
+        )
+    plan = plan_and_choices(files)
+    prefix = settings.topic_prefix if plan is None else plan[1].values.get(PREFIX, settings.topic_prefix)
+    if prefix != settings.topic_prefix:
+        raise ConfigError(
+            f"{location} is the checkpoint of a job with topic.prefix {prefix}, not {settings.topic_prefix}",
+            "Give the file of the connector that the job has taken over, or correct its checkpoint.location.",
         )
     planned = planned_end(files)
     if planned is not None and planned.job_id == end.job_id and planned.batch > end.batch:

@@ -15,9 +15,14 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pymysql.connections import Connection
 
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import own_part
+from incsnap.checkpoint.offsets import KeptOffsets
+from incsnap.checkpoint.planned_batch import PlannedWith, remember
 from incsnap.cli.main import commands
 from incsnap.events import StreamPosition
 from incsnap.mysql.watermarks import executed, high_watermark
+from incsnap.planner.choices import PREFIX
 from incsnap.snapshot.offset import Offset, TopicLayout
 from lab.addresses import MySqlAddress
 from lab.running_job import write_properties
@@ -38,7 +43,7 @@ class Stopped:
     ) -> None:
         self.topic, self.group, self.offsets = f"{prefix}-signal", f"{prefix}-group", folder / "offsets"
         self._kafka, self._folder, self._prefix = kafka, folder, prefix
-        self._end = Offset("job", 1, StreamPosition(executed(connection), *high_watermark(connection)), TopicLayout(1))
+        self.end = Offset("job", 1, StreamPosition(executed(connection), *high_watermark(connection)), TopicLayout(1))
         self.settings = {
             **mysql.properties(),
             "name": "shop",
@@ -65,7 +70,7 @@ class Stopped:
 
     def hand_back(self, *options: str, **signal_positions: object) -> Result:
         """Run `incsnap hand-back` with a checkpoint whose job has ended at these positions of signal channels."""
-        dumped = Offset.dump(self._end) | {"signal_positions": signal_positions}
+        dumped = Offset.dump(self.end) | {"signal_positions": signal_positions}
         for log, content in (("offsets", f"v1\n{{}}\n{json.dumps(dumped)}"), ("commits", "v1\n{}")):
             file = self._folder / "checkpoint" / "spark" / log / "1"
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -113,6 +118,20 @@ def test_the_lines_of_a_signal_file_are_said_to_be_obeyed_again(stopped: Stopped
     assert again in stopped.hand_back(file=[120, 7, 7]).stderr
     assert again not in stopped.hand_back(file=[0, 7, 7]).stderr
     assert again not in stopped.hand_back().stderr
+
+
+def test_the_file_of_another_connector_is_refused(stopped: Stopped) -> None:
+    prefix = stopped.settings["topic.prefix"]
+    files = Files(own_part(stopped.settings["checkpoint.location"]))
+    remember(files, KeptOffsets(files), stopped.end, PlannedWith("0.1.0", {PREFIX: prefix}))
+    assert stopped.hand_back().exit_code == 0
+
+    stopped.settings["topic.prefix"] = "other"
+    refused = stopped.hand_back("--to-file", str(stopped.offsets))
+
+    assert refused.exit_code == 2, refused.output
+    assert f"a job with topic.prefix {prefix}" in refused.stderr
+    assert not stopped.offsets.exists()
 
 
 def test_a_group_in_use_is_refused_before_anything_is_written(stopped: Stopped) -> None:
