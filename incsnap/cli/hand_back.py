@@ -39,6 +39,7 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     from incsnap.takeover.hand_back import hand_back as offset_of_job
     from incsnap.takeover.handed_signals import commit_signals, how_to_commit
     from incsnap.takeover.schema_history import history_topic
+    from incsnap.takeover.target_checks import require_ended, require_topic
 
     chosen = [option for option in (to_rest, to_topic, to_file) if option]
     if len(chosen) > 1:
@@ -55,6 +56,11 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     root = own_part(settings.checkpoint_location)
     with checkpoint_lock(settings.checkpoint_location, root):
         refuse_handed_back(Files(root), also_begun=False)
+        client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+        if to_topic:
+            require_topic(client, topic)
+        if to_topic or to_file:
+            require_ended(client, of_worker, connector)
         history = history_topic(own, settings, os.environ) if chosen else None
         what = offset_of_job(settings, history)
         for line in what.lines:
@@ -75,7 +81,6 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
         if to_rest:
             offset_targets.to_rest(to_rest, connector, what)
         elif to_topic:
-            client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
             offset_targets.to_topic(client, topic, connector, what)
         elif to_file:
             offset_targets.to_file(Path(to_file), connector, what)

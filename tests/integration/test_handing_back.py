@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pymysql.connections import Connection
@@ -42,7 +42,8 @@ class Stopped:
         self, mysql: MySqlAddress, connection: Connection[Any], kafka: str, database: str, prefix: str, folder: Path
     ) -> None:
         self.topic, self.group, self.offsets = f"{prefix}-signal", f"{prefix}-group", folder / "offsets"
-        self._kafka, self._folder, self._prefix = kafka, folder, prefix
+        self.admin = AdminClient({"bootstrap.servers": kafka})
+        self._kafka, self._folder = kafka, folder
         self.end = Offset("job", 1, StreamPosition(executed(connection), *high_watermark(connection)), TopicLayout(1))
         self.settings = {
             **mysql.properties(),
@@ -67,6 +68,10 @@ class Stopped:
         with closing(self.consumer()) as consumer:
             (place,) = consumer.committed([TopicPartition(self.topic, 0)], timeout=30)
         return int(place.offset)
+
+    def is_marked(self) -> bool:
+        """Whether the job can no longer go on."""
+        return Files(own_part(self.settings["checkpoint.location"])).exists("handed-back.json")
 
     def hand_back(self, *options: str, **signal_positions: object) -> Result:
         """Run `incsnap hand-back` with a checkpoint whose job has ended at these positions of signal channels."""
@@ -93,7 +98,9 @@ def stopped(
     for name in ("a", "b", "c"):
         send.to_topic(kafka_address, topic, topic_prefix, name, "pause-snapshot", {})
     yield Stopped(mysql_address, connection, kafka_address, database, topic_prefix, tmp_path)
-    admin.delete_topics([topic], request_timeout=30)
+    made = [name for name in admin.list_topics(timeout=30).topics if name.startswith(topic)]
+    for deleted in admin.delete_topics(made, request_timeout=30).values():
+        deleted.result(30)
 
 
 def test_a_connector_does_not_obey_again_what_the_job_has_obeyed(stopped: Stopped) -> None:
@@ -134,6 +141,37 @@ def test_the_file_of_another_connector_is_refused(stopped: Stopped) -> None:
     assert not stopped.offsets.exists()
 
 
+def test_a_topic_of_offsets_that_does_not_exist_is_refused_and_not_created(stopped: Stopped) -> None:
+    missing = f"{stopped.topic}-misspelt"
+    stopped.settings["offsets.storage.topic"] = missing
+
+    refused = stopped.hand_back("--to-topic")
+
+    assert refused.exit_code == 2, refused.output
+    assert f"the topic {missing} does not exist" in refused.stderr
+    assert missing not in stopped.admin.list_topics(timeout=30).topics
+    assert not stopped.is_marked()
+
+
+def test_a_connector_that_runs_is_refused_where_no_worker_may_run(stopped: Stopped) -> None:
+    states, worker = f"{stopped.topic}-states", stopped.offsets.with_name("worker.properties")
+    stopped.admin.create_topics([NewTopic(states, 1, 1)], request_timeout=30)[states].result(30)
+    producer = Producer({"bootstrap.servers": stopped.settings["bootstrap.servers"]})
+    producer.produce(states, key=b"status-connector-shop", value=b'{"state": "RUNNING"}')
+    assert producer.flush(30) == 0
+    write_properties(worker, {"group.id": stopped.group, "status.storage.topic": states})
+
+    with closing(stopped.consumer()) as member:
+        member.subscribe([stopped.topic])
+        wait_until(lambda: member.poll(0.1) is not None or bool(member.assignment()))
+        refused = stopped.hand_back("--to-file", str(stopped.offsets), "--worker", str(worker))
+
+    assert refused.exit_code == 2, refused.output
+    assert "the connector shop still runs: 1 workers of the group" in refused.stderr
+    assert not stopped.offsets.exists()
+    assert not stopped.is_marked()
+
+
 def test_a_group_in_use_is_refused_before_anything_is_written(stopped: Stopped) -> None:
     with closing(stopped.consumer()) as other:
         other.subscribe([stopped.topic])
@@ -143,5 +181,4 @@ def test_a_group_in_use_is_refused_before_anything_is_written(stopped: Stopped) 
     assert refused.exit_code == 2, refused.output
     assert f"the group {stopped.group}" in refused.stderr
     assert not stopped.offsets.exists()
-    # The job could still go on.
-    assert not (stopped.offsets.parent / "checkpoint" / "incsnap" / "handed-back.json").exists()
+    assert not stopped.is_marked()
