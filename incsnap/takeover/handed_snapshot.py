@@ -62,6 +62,8 @@ def fields_of_snapshot(
     waiting = [*begun, *anew]
     if waiting:
         _require_reader(settings, waiting)
+        if snapshot.paused:
+            lines.append("The snapshot is paused in the job. The connector keeps no pause: it reads on when it starts.")
         fields[_COLLECTIONS] = json.dumps([_collection(each) for each in waiting], separators=(",", ":"))
         fields["incremental_snapshot_correlation_id"] = id_of(waiting[0].signal)
     return fields, lines

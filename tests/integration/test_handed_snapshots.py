@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,6 +102,18 @@ def test_a_range_of_a_connectors_own_snapshot_begins_anew_where_a_signals_range_
     fields, lines = fields_of_snapshot(connection, settings, end_with(scan), [scan.request])
     assert sorted(fields) == ["incremental_snapshot_collections", "incremental_snapshot_correlation_id"]
     assert lines == [f"Snapshots begin at the first row of: {orders}."]
+
+
+def test_a_paused_snapshot_is_said_to_go_on_at_once(
+    connection: Connection[Any], mysql_address: MySqlAddress, orders: TableId
+) -> None:
+    settings, end = settings_with(mysql_address, orders.database), end_with(scan_by(orders, "id"))
+    paused = replace(end, snapshot=replace(end.snapshot, paused=True))
+    _, lines = fields_of_snapshot(connection, settings, paused)
+
+    said = "The snapshot is paused in the job. The connector keeps no pause: it reads on when it starts."
+    assert lines == [f"The snapshot of {orders} goes on behind the key [4].", said]
+    assert fields_of_snapshot(connection, settings, replace(end_with(), snapshot=SnapshotContext(paused=True)))[1] == []
 
 
 @pytest.mark.parametrize(
