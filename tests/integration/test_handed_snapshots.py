@@ -111,8 +111,8 @@ def test_a_paused_snapshot_is_said_to_go_on_at_once(
     paused = replace(end, snapshot=replace(end.snapshot, paused=True))
     _, lines = fields_of_snapshot(connection, settings, paused)
 
-    said = "The snapshot is paused in the job. The connector keeps no pause: it reads on when it starts."
-    assert lines == [f"The snapshot of {orders} goes on behind the key [4].", said]
+    sentence = "The snapshot is paused in the job. The connector keeps no pause: it reads on when it starts."
+    assert lines == [f"The snapshot of {orders} goes on behind the key [4].", sentence]
     assert fields_of_snapshot(connection, settings, replace(end_with(), snapshot=SnapshotContext(paused=True)))[1] == []
 
 
