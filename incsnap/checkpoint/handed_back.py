@@ -24,7 +24,16 @@ def refuse_handed_back(files: Files, *, also_begun: bool = True) -> None:
     content = files.read_json(_NAME)
     if content is None or not (also_begun or content.get("done")):
         return
+    connector, takeover = content.get("connector", ""), "run `incsnap takeover` with a new checkpoint.location."
+    if not content.get("done"):
+        raise ConfigError(
+            f"the checkpoint at {files.path('')} may have been handed back to the connector {connector}: a hand-back"
+            " has begun and not ended",
+            f"Run `incsnap hand-back` again. Or look at what the connector has (GET /connectors/{connector}/offsets)."
+            f" If it does not have the job's place, delete {files.path(_NAME)}, and the job goes on. If it has that"
+            f" place, stop it and {takeover}",
+        )
     raise ConfigError(
-        f"the checkpoint at {files.path('')} was handed back to the connector {content.get('connector', '')}",
-        "To continue where the connector is, stop it and run `incsnap takeover` with a new checkpoint.location.",
+        f"the checkpoint at {files.path('')} was handed back to the connector {connector}",
+        f"To continue where the connector is, stop it and {takeover}",
     )

@@ -21,7 +21,8 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
 
     FILE is the connector's file, with `name`. Without an option the offset is printed for `PATCH
     /connectors/NAME/offsets`, and the checkpoint stays usable. With an option the checkpoint does not run again, and
-    the tables are written into the connector's schema history.
+    the tables are written into the connector's schema history. The place in the signal topic is committed to
+    signal.kafka.groupId.
 
     Exit code 2 (ConfigError): the job runs, or the connector cannot continue at its place.
     """
@@ -36,7 +37,9 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     from incsnap.kafka.client_settings import ClientSettings
     from incsnap.takeover import offset_targets
     from incsnap.takeover.hand_back import hand_back as offset_of_job
+    from incsnap.takeover.handed_signals import commit_signals, how_to_commit
     from incsnap.takeover.schema_history import history_topic
+    from incsnap.takeover.target_checks import require_ended, require_topic
 
     chosen = [option for option in (to_rest, to_topic, to_file) if option]
     if len(chosen) > 1:
@@ -53,13 +56,24 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     root = own_part(settings.checkpoint_location)
     with checkpoint_lock(settings.checkpoint_location, root):
         refuse_handed_back(Files(root), also_begun=False)
+        client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+        if to_topic:
+            require_topic(client, topic)
+        if to_topic or to_file:
+            require_ended(client, of_worker, connector)
         history = history_topic(own, settings, os.environ) if chosen else None
         what = offset_of_job(settings, history)
         for line in what.lines:
             click.echo(line, err=not chosen)
         if not chosen:
+            if what.signals_at is not None:
+                click.echo(how_to_commit(settings, what.signals_at), err=True)
             click.echo(json.dumps(what.document))
             return
+        # The job does not read the group's place. So a place that is there too early changes nothing.
+        if what.signals_at is not None:
+            commit_signals(settings, what.signals_at)
+            click.echo(f"The connector obeys the signals of {settings.signals.kafka_topic} from {what.signals_at} on.")
         # The mark comes first: once the offset is there, the job must not run again.
         mark_handed_back(Files(root), connector, done=False)
         if history is not None:
@@ -67,7 +81,6 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
         if to_rest:
             offset_targets.to_rest(to_rest, connector, what)
         elif to_topic:
-            client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
             offset_targets.to_topic(client, topic, connector, what)
         elif to_file:
             offset_targets.to_file(Path(to_file), connector, what)

@@ -9,15 +9,18 @@ from typing import Any
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.location import own_part
-from incsnap.checkpoint.planned_batch import planned_end
+from incsnap.checkpoint.planned_batch import plan_and_choices, planned_end
 from incsnap.checkpoint.status import newest_offset
+from incsnap.checkpoint.taken_over import taken_over
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, shorten
 from incsnap.mysql import watermarks
 from incsnap.mysql.session import connect
 from incsnap.mysql.xa import prepared_xids
+from incsnap.planner.choices import PREFIX
 from incsnap.snapshot.offset import Offset
 from incsnap.takeover.altered_tables import RUN_AGAIN, described, what_it_needs
+from incsnap.takeover.handed_signals import behind_obeyed, what_the_file_needs
 from incsnap.takeover.handed_snapshot import fields_of_snapshot
 from incsnap.takeover.schema_history import HistoryTopic, records, statements
 
@@ -30,6 +33,8 @@ class HandBack:
     offset: dict[str, Any]  #: as Kafka Connect keeps it
     lines: tuple[str, ...]  #: what a person must know, in sentences
     history: tuple[bytes, ...] = ()  #: records for the connector's schema history, in their order
+    #: offset of the signal topic behind the signals that the job has obeyed; None: it has read none there
+    signals_at: int | None = None
 
     @property
     def partition(self) -> dict[str, str]:
@@ -71,9 +76,12 @@ def hand_back(settings: Settings, history: HistoryTopic | None = None) -> HandBa
             made = statements(databases, tables)
             written = records(settings.topic_prefix, place, made, time.time_ns() // 1_000_000)
             lines.append(f"The schema history {history.name} gets the present definitions of {len(tables)} tables.")
-        running, sentences = fields_of_snapshot(connection, end)
+        taken = taken_over(files)
+        running, sentences = fields_of_snapshot(connection, settings, end, taken.requests if taken is not None else ())
     offset = {**place, **running}
-    return HandBack(settings.topic_prefix, offset, (*lines, *sentences), tuple(written))
+    sentences += what_the_file_needs(settings, end)
+    signals_at = behind_obeyed(settings, end)
+    return HandBack(settings.topic_prefix, offset, (*lines, *sentences), tuple(written), signals_at)
 
 
 def _end(settings: Settings, files: Files) -> Offset:
@@ -84,6 +92,13 @@ def _end(settings: Settings, files: Files) -> Offset:
         raise ConfigError(
             f"{location} is not the checkpoint of a job that has sent a batch",
             "Correct checkpoint.location. A job that has sent nothing leaves the connector's offset as it was.",
+        )
+    plan = plan_and_choices(files)
+    prefix = settings.topic_prefix if plan is None else plan[1].values.get(PREFIX, settings.topic_prefix)
+    if prefix != settings.topic_prefix:
+        raise ConfigError(
+            f"{location} is the checkpoint of a job with topic.prefix {prefix}, not {settings.topic_prefix}",
+            "Give the file of the connector that the job has taken over, or correct its checkpoint.location.",
         )
     planned = planned_end(files)
     if planned is not None and planned.job_id == end.job_id and planned.batch > end.batch:

@@ -9,7 +9,9 @@ import struct
 from collections.abc import Mapping, Sequence
 
 _MAGIC = bytes.fromhex("aced0005")
-_NULL, _STRING = b"\x70", b"\x74"
+_NULL, _STRING, _LONG_STRING = b"\x70", b"\x74", b"\x7c"
+#: Bytes of the longest text that is no long string.
+_SHORT = 0xFFFF
 #: `Object[]` and its description, up to the number of elements.
 _OBJECTS = bytes.fromhex("757200135b4c6a6176612e6c616e672e4f626a6563743b90ce589f1073296c0200007870")
 #: A Long and the descriptions of its classes, up to its value; and a Long that refers to them.
@@ -49,8 +51,9 @@ def write_key(values: Sequence[int | str]) -> bytes:
     handle, class_of_long = 2, None
     for value in values:
         if isinstance(value, str):
-            text = value.encode()
-            written += [_STRING, struct.pack(">H", len(text)), text]
+            text = _text(value)
+            is_short = len(text) <= _SHORT
+            written += [_STRING if is_short else _LONG_STRING, struct.pack(">H" if is_short else ">q", len(text)), text]
             handle += 1
         elif class_of_long is None:
             class_of_long = handle
@@ -60,3 +63,10 @@ def write_key(values: Sequence[int | str]) -> bytes:
             written += [_LONG, struct.pack(">H", class_of_long), struct.pack(">q", value)]
             handle += 1
     return b"".join(written)
+
+
+def _text(text: str) -> bytes:
+    """Return a text in Java's form of UTF-8: a character beyond U+FFFF is two surrogates of 3 bytes, NUL is 2 bytes."""
+    utf_16 = text.encode("utf-16-be", "surrogatepass")
+    units = (chr(unit) for (unit,) in struct.iter_unpack(">H", utf_16))
+    return "".join(units).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")

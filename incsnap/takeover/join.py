@@ -28,6 +28,8 @@ from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.session import QueryRefusedError, connect, query
 from incsnap.mysql.start_place import require_sendable
 from incsnap.mysql.xa import prepared_xids
+from incsnap.planner.chosen_rows import ChosenRowsOf
+from incsnap.planner.table_ordering import CatalogEntry, TableRefused, check_types
 from incsnap.snapshot.commands import ChosenRows, DataCollection
 from incsnap.snapshot.context import Request
 from incsnap.tables import TableId
@@ -119,7 +121,7 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
     seam = _with_control_topics(settings, client, seam, offset.seconds)
     requests: tuple[Request, ...] = ()
     if offset.running is not None:
-        requests, sentences = _requests(offset.running, captured, topics.keys)
+        requests, sentences = _requests(settings, offset.running, captured, topics.keys)
         lines += sentences
     # Debezium sends changes when its first snapshot is done. The offset may be of a moment before.
     reads_tables = offset.snapshot == "initial" and written.last is None
@@ -268,7 +270,7 @@ def _with_control_topics(settings: Settings, client: ClientSettings, seam: Seam,
 
 
 def _requests(
-    running: RunningSnapshot, captured: Mapping[str, TableId], keys: Mapping[str, Sequence[str]]
+    settings: Settings, running: RunningSnapshot, captured: Mapping[str, TableId], keys: Mapping[str, Sequence[str]]
 ) -> tuple[tuple[Request, ...], list[str]]:
     """Return what is left of an incremental snapshot, and sentences about it.
 
@@ -283,10 +285,28 @@ def _requests(
             continue
         columns = (waiting.surrogate,) if waiting.surrogate else keys.get(waiting.name, ())
         chosen = _rest(running, columns) if number == 0 else None
+        if chosen is not None and not _can_be_read(settings, table, waiting.surrogate, chosen):
+            chosen = None
         requests.append(Request(running.signal, DataCollection(table, waiting.condition, waiting.surrogate, chosen)))
         where = "begins at its first row" if chosen is None else f"goes on behind the key {chosen.first}"
         lines.append(f"The snapshot of {waiting.name} (signal {running.signal}) {where}.")
     return tuple(requests), lines
+
+
+def _can_be_read(settings: Settings, table: TableId, surrogate: str, chosen: ChosenRows) -> bool:
+    """Whether the job can read a range of the table: the order of its rows, or an index, begins with these columns."""
+    with closing(connect(settings.mysql)) as connection:
+        shape = catalog.shape_of(connection, table)
+        collations, indexes = catalog.collations_of(connection, [table]), catalog.indexes_of(connection, [table])
+    if shape is None:
+        return False
+    entry = CatalogEntry(shape, collations.get(table, {}), indexes.get(table, ()))
+    rows = ChosenRowsOf(settings, Files(own_part(settings.checkpoint_location)))
+    try:
+        rows.range(entry, check_types(entry, settings.columns), chosen, surrogate)
+    except (TableRefused, IncsnapError):
+        return False
+    return True
 
 
 def _rest(running: RunningSnapshot, columns: Sequence[str]) -> ChosenRows | None:

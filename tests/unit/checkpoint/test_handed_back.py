@@ -27,6 +27,17 @@ def test_a_start_is_refused_from_the_first_mark_on(tmp_path: Path) -> None:
         assert "incsnap takeover" in caught.value.hint
 
 
+def test_a_hand_back_that_was_refused_shows_both_ways_out(tmp_path: Path) -> None:
+    files = Files(str(tmp_path))
+    mark_handed_back(files, "inventory", done=False)
+
+    with pytest.raises(ConfigError, match="may have been handed back") as caught:
+        refuse_handed_back(files)
+
+    assert "Run `incsnap hand-back` again" in caught.value.hint
+    assert f"delete {files.path('handed-back.json')}" in caught.value.hint
+
+
 def test_a_hand_back_that_was_cut_short_is_done_again(tmp_path: Path) -> None:
     files = Files(str(tmp_path))
     refuse_handed_back(files, also_begun=False)

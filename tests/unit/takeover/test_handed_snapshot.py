@@ -66,3 +66,17 @@ def test_a_key_has_the_types_of_java() -> None:
     assert as_values(shape, ("a", "c"), ("1", "2026-01-01 00:00:00")) is None
     assert as_values(shape, ("a",), (None,)) is None
     assert as_values(shape, ("a", "b"), ("1",)) is None
+
+
+def test_a_key_that_debezium_has_in_another_form_is_left_out() -> None:
+    columns = (
+        Column("u", "bigint", unsigned=True),
+        Column("k", "varchar", charset="koi8r"),
+        Column("t", "varchar", charset="utf8mb4"),
+    )
+    shape = TableShape(_TABLE, columns)
+
+    assert as_values(shape, ("u", "t"), (str(2**63 - 1), "\0\U0001f600")) == [2**63 - 1, "\0\U0001f600"]
+    assert as_values(shape, ("u",), (str(2**63),)) is None
+    # The server shows such a text in hexadecimal digits.
+    assert as_values(shape, ("k",), ("C1",)) is None

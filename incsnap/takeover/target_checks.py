@@ -1,0 +1,37 @@
+"""Checks of the places where a connector's offset is written without Kafka Connect. They change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from incsnap.errors import ConfigError, ServerUnreachable
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topics import admin_client, partition_counts
+from incsnap.takeover.connector_state import rest_of, running_by_group, running_by_rest
+
+
+def require_topic(client: ClientSettings, topic: str) -> None:
+    """Raise ConfigError if the topic of Connect's offsets does not exist: Kafka would create a topic by this name."""
+    if not partition_counts(admin_client(client), [topic]):
+        raise ConfigError(
+            f"the topic {topic} does not exist, or a partition of it has no leader",
+            "Correct offset.storage.topic or --worker. A new worker makes the topic at its first start.",
+        )
+
+
+def require_ended(client: ClientSettings, worker: Mapping[str, str], connector: str) -> None:
+    """Raise ConfigError if a worker runs the connector: it would write its own offset over the one that it gets.
+
+    `worker`: settings of the worker. Raise ServerUnreachable if Kafka does not answer.
+    """
+    running = running_by_group(client, worker, connector)
+    if not running and (address := rest_of(worker)):
+        # Nothing answers at the address of a worker that has ended.
+        with suppress(ServerUnreachable, ConfigError):
+            running = running_by_rest(address, connector)
+    if running:
+        raise ConfigError(
+            f"the connector {connector} still runs: {running}",
+            "Stop its workers and try again. To a worker that runs the offset goes with --to-rest.",
+        )

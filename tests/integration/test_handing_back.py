@@ -1,0 +1,184 @@
+"""`incsnap hand-back` with a checkpoint and servers, but without Kafka Connect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from pymysql.connections import Connection
+
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import own_part
+from incsnap.checkpoint.offsets import KeptOffsets
+from incsnap.checkpoint.planned_batch import PlannedWith, remember
+from incsnap.cli.main import commands
+from incsnap.events import StreamPosition
+from incsnap.mysql.watermarks import executed, high_watermark
+from incsnap.planner.choices import PREFIX
+from incsnap.snapshot.offset import Offset, TopicLayout
+from lab.addresses import MySqlAddress
+from lab.running_job import write_properties
+from signals import send
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.servers
+
+
+class Stopped:
+    """A job that has stopped, with a connector's file and a signal topic of three messages.
+
+    The connector has obeyed the first message, and the job the next one.
+    """
+
+    def __init__(
+        self, mysql: MySqlAddress, connection: Connection[Any], kafka: str, database: str, prefix: str, folder: Path
+    ) -> None:
+        self.topic, self.group, self.offsets = f"{prefix}-signal", f"{prefix}-group", folder / "offsets"
+        self.admin = AdminClient({"bootstrap.servers": kafka})
+        self._kafka, self._folder = kafka, folder
+        self.end = Offset("job", 1, StreamPosition(executed(connection), *high_watermark(connection)), TopicLayout(1))
+        self.settings = {
+            **mysql.properties(),
+            "name": "shop",
+            "topic.prefix": prefix,
+            "database.include.list": database,
+            "snapshot.mode": "no_data",
+            "bootstrap.servers": kafka,
+            "signal.enabled.channels": "kafka",
+            "signal.kafka.topic": self.topic,
+            "signal.kafka.groupId": self.group,
+            "checkpoint.location": str(folder / "checkpoint"),
+        }
+        with closing(self.consumer()) as consumer:
+            consumer.commit(offsets=[TopicPartition(self.topic, 0, 1)], asynchronous=False)
+
+    def consumer(self) -> Consumer:
+        return Consumer({"bootstrap.servers": self._kafka, "group.id": self.group})
+
+    def committed(self) -> int:
+        """Return the place of the connector's group in the signal topic."""
+        with closing(self.consumer()) as consumer:
+            (place,) = consumer.committed([TopicPartition(self.topic, 0)], timeout=30)
+        return int(place.offset)
+
+    def is_marked(self) -> bool:
+        """Whether the job can no longer go on."""
+        return Files(own_part(self.settings["checkpoint.location"])).exists("handed-back.json")
+
+    def hand_back(self, *options: str, **signal_positions: object) -> Result:
+        """Run `incsnap hand-back` with a checkpoint whose job has ended at these positions of signal channels."""
+        dumped = Offset.dump(self.end) | {"signal_positions": signal_positions}
+        for log, content in (("offsets", f"v1\n{{}}\n{json.dumps(dumped)}"), ("commits", "v1\n{}")):
+            file = self._folder / "checkpoint" / "spark" / log / "1"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+        file = write_properties(self._folder / "connector.properties", self.settings)
+        return CliRunner().invoke(commands, ["hand-back", str(file), *options])
+
+
+@pytest.fixture
+def stopped(
+    mysql_address: MySqlAddress,
+    connection: Connection[Any],
+    kafka_address: str,
+    database: str,
+    topic_prefix: str,
+    tmp_path: Path,
+) -> Iterator[Stopped]:
+    admin, topic = AdminClient({"bootstrap.servers": kafka_address}), f"{topic_prefix}-signal"
+    admin.create_topics([NewTopic(topic, 1, 1)], request_timeout=30)[topic].result(30)
+    for name in ("a", "b", "c"):
+        send.to_topic(kafka_address, topic, topic_prefix, name, "pause-snapshot", {})
+    yield Stopped(mysql_address, connection, kafka_address, database, topic_prefix, tmp_path)
+    made = [name for name in admin.list_topics(timeout=30).topics if name.startswith(topic)]
+    for deleted in admin.delete_topics(made, request_timeout=30).values():
+        deleted.result(30)
+
+
+def test_a_connector_does_not_obey_again_what_the_job_has_obeyed(stopped: Stopped) -> None:
+    printed = stopped.hand_back(kafka=2)
+    assert (printed.exit_code, stopped.committed()) == (0, 1), printed.output
+    assert f"--group {stopped.group} --topic {stopped.topic}:0 --to-offset 2" in printed.stderr
+
+    written = stopped.hand_back("--to-file", str(stopped.offsets), kafka=2)
+    assert (written.exit_code, stopped.committed()) == (0, 2), written.output
+    assert stopped.offsets.exists()
+
+
+def test_a_job_that_has_read_no_signal_leaves_the_connectors_place(stopped: Stopped) -> None:
+    written = stopped.hand_back("--to-file", str(stopped.offsets))
+    assert (written.exit_code, stopped.committed()) == (0, 1), written.output
+
+
+def test_the_lines_of_a_signal_file_are_said_to_be_obeyed_again(stopped: Stopped) -> None:
+    again = f"The connector obeys each line of {stopped.offsets}.signals again"
+    stopped.settings |= {"signal.enabled.channels": "file", "signal.file": f"{stopped.offsets}.signals"}
+
+    assert again in stopped.hand_back(file=[120, 7, 7]).stderr
+    assert again not in stopped.hand_back(file=[0, 7, 7]).stderr
+    assert again not in stopped.hand_back().stderr
+
+
+def test_the_file_of_another_connector_is_refused(stopped: Stopped) -> None:
+    prefix = stopped.settings["topic.prefix"]
+    files = Files(own_part(stopped.settings["checkpoint.location"]))
+    remember(files, KeptOffsets(files), stopped.end, PlannedWith("0.1.0", {PREFIX: prefix}))
+    assert stopped.hand_back().exit_code == 0
+
+    stopped.settings["topic.prefix"] = "other"
+    refused = stopped.hand_back("--to-file", str(stopped.offsets))
+
+    assert refused.exit_code == 2, refused.output
+    assert f"a job with topic.prefix {prefix}" in refused.stderr
+    assert not stopped.offsets.exists()
+
+
+def test_a_topic_of_offsets_that_does_not_exist_is_refused_and_not_created(stopped: Stopped) -> None:
+    missing = f"{stopped.topic}-misspelt"
+    stopped.settings["offsets.storage.topic"] = missing
+
+    refused = stopped.hand_back("--to-topic")
+
+    assert refused.exit_code == 2, refused.output
+    assert f"the topic {missing} does not exist" in refused.stderr
+    assert missing not in stopped.admin.list_topics(timeout=30).topics
+    assert not stopped.is_marked()
+
+
+def test_a_connector_that_runs_is_refused_where_no_worker_may_run(stopped: Stopped) -> None:
+    states, worker = f"{stopped.topic}-states", stopped.offsets.with_name("worker.properties")
+    stopped.admin.create_topics([NewTopic(states, 1, 1)], request_timeout=30)[states].result(30)
+    producer = Producer({"bootstrap.servers": stopped.settings["bootstrap.servers"]})
+    producer.produce(states, key=b"status-connector-shop", value=b'{"state": "RUNNING"}')
+    assert producer.flush(30) == 0
+    write_properties(worker, {"group.id": stopped.group, "status.storage.topic": states})
+
+    with closing(stopped.consumer()) as member:
+        member.subscribe([stopped.topic])
+        wait_until(lambda: member.poll(0.1) is not None or bool(member.assignment()))
+        refused = stopped.hand_back("--to-file", str(stopped.offsets), "--worker", str(worker))
+
+    assert refused.exit_code == 2, refused.output
+    assert "the connector shop still runs: 1 workers of the group" in refused.stderr
+    assert not stopped.offsets.exists()
+    assert not stopped.is_marked()
+
+
+def test_a_group_in_use_is_refused_before_anything_is_written(stopped: Stopped) -> None:
+    with closing(stopped.consumer()) as other:
+        other.subscribe([stopped.topic])
+        wait_until(lambda: other.poll(0.1) is not None or bool(other.assignment()))
+        refused = stopped.hand_back("--to-file", str(stopped.offsets), kafka=2)
+
+    assert refused.exit_code == 2, refused.output
+    assert f"the group {stopped.group}" in refused.stderr
+    assert not stopped.offsets.exists()
+    assert not stopped.is_marked()
