@@ -48,7 +48,7 @@ class PreparedSearch:
         """Call `read`. If it ends at an XA COMMIT whose XA PREPARE was not read, search for the XA PREPARE.
 
         The caller then calls this method again, and `read` continues. The search also takes all other transactions that
-        are still prepared in the files that it reads: their XA COMMITs may come next, and each would need a search of
+        are still prepared in the files that it reads. Their XA COMMITs may come next, and each would need a search of
         its own. Raise BinlogError if the binlog no longer holds the XA PREPARE.
         """
         try:
@@ -155,7 +155,7 @@ class PreparedSearch:
 class _Part:
     """The transactions of a file that are searched."""
 
-    file: str
+    file: str  #: name of the file
     end: int  #: the file's end
     delivered: GtidSet  #: what the server need not send
     inside: GtidSet  #: the transactions

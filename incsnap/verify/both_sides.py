@@ -14,9 +14,10 @@ from pymysql.connections import Connection
 from incsnap.config.settings import Settings
 from incsnap.events import server_of
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.mysql import watermarks
 from incsnap.verify.allowance import Allowance
-from incsnap.verify.changed_keys import ChangedKeys, place_in_log
+from incsnap.verify.changed_keys import ChangedKeys, TopicChanged, place_in_log
 from incsnap.verify.evidence import Evidence
 from incsnap.verify.histories import History, PartitionFacts, note_places, note_records
 from incsnap.verify.proof import Events, LastRecord, Low, Reached, RowPlace, TopicKey
@@ -43,6 +44,7 @@ class LiveSides:
         self._allowance = allowance
         by_id = {table.shape.id: table for of_topic in tables.values() for table in of_topic}
         self._changed = ChangedKeys(connection, settings, by_id, allowance)
+        self._admin = admin_client(client)
         self._counts = {table.topic: table.partitions for table in by_id.values()}
         self._forms = {table.topic: table.form for table in by_id.values()}
         self._server = watermarks.server_uuid(connection)
@@ -81,6 +83,7 @@ class LiveSides:
 
     def topic(self, keys: Collection[TopicKey]) -> TopicNow:
         delivered = self._delivered()
+        self._require_partitions()
         ends = topic_ends(self._client, self._counts)
         for key in keys:
             self.histories.setdefault(key, History())
@@ -90,8 +93,17 @@ class LiveSides:
                 note_records(records, self.histories, only=True)
                 note_places(records, self.facts)
         self.ends = ends
+        # Asked behind the records: what they show lies before.
+        end = place_in_log(*watermarks.high_watermark(self._connection))
         places = (place for each in self.facts.values() for place in (each.last, each.snapshot) if place)
-        return TopicNow(self, self._rows, self._homes, delivered, max(places, default=None))
+        weak = max((place for place in places if place <= end), default=None)
+        return TopicNow(self, self._rows, self._homes, delivered, weak, end)
+
+    def _require_partitions(self) -> None:
+        """Raise TopicChanged if a topic has got more partitions: nothing has read their records."""
+        for topic, count in partition_counts(self._admin, self._counts).items():
+            if count > self._counts[topic]:
+                raise TopicChanged(f"{topic} has {count} partitions now, {self._counts[topic]} when it was read")
 
     def high(self) -> RowPlace:
         self._end = watermarks.high_watermark(self._connection)
@@ -135,6 +147,9 @@ class TopicNow:
     homes: Mapping[TopicKey, int | None]  #: partition of each key of a row; None: unknown
     delivered: RowPlace | None  #: place up to which a job or connector says that all is delivered; None: unknown
     weak: RowPlace | None  #: highest place that any record shows; None: no record shows one
+    #: Where the server's binlog ended behind the reading. A record of a later place is of another server, before a
+    #: failover.
+    end: RowPlace
 
     def record(self, key: TopicKey) -> LastRecord | None:
         """Return the last record of the key. Its row is the table's if only the spelling of values differs."""
@@ -152,16 +167,21 @@ class TopicNow:
         return record
 
     def reached(self, key: TopicKey) -> Reached:
-        """Return how far the partition of the key came."""
+        """Return how far the partitions of the key came: those of its last record and of a record that is to come."""
         history = self.sides.histories.get(key)
         record = None if history is None else history.record
-        partition = self.homes.get(key) if record is None else record.partition
+        home = self.homes.get(key)
+        partitions = {each for each in (home, None if record is None else record.partition) if each is not None}
         # If the partition of a missing key is unknown, all partitions must have come so far.
-        partitions = range(self.sides.partitions(key[0])) if partition is None else (partition,)
-        lasts = [self.sides.facts.get((key[0], number), PartitionFacts()).last for number in partitions]
+        numbers = partitions or range(self.sides.partitions(key[0]))
+        lasts = [self.sides.facts.get((key[0], number), PartitionFacts()).last for number in numbers]
         own = None if None in lasts else min(place for place in lasts if place is not None)
-        strong = [place for place in (own, self.delivered) if place is not None]
+        strong = [place for place in (own, self.delivered) if place is not None and self._is_here(place)]
         return Reached(max(strong, default=None), self.weak)
+
+    def _is_here(self, place: RowPlace) -> bool:
+        """Whether the place is in the binlog of the server that is asked, as far as its end tells."""
+        return place <= self.end or place == _EVERYTHING
 
 
 def differing_columns(table: VerifiedTable, left: bytes, right: bytes) -> list[str]:

@@ -53,6 +53,12 @@ class TableChanged(IncsnapError):
         self.tables = tables  #: changed tables
 
 
+class TopicChanged(IncsnapError):
+    """An error: a topic got more partitions while it was compared."""
+
+    hint = "Run the command again."
+
+
 def place_in_log(file: str, pos: int, row: int = 0) -> RowPlace:
     """Return the place. Raise ValueError if the name of the file does not end with a number."""
     return RowPlace(int(file.rpartition(".")[2]), pos, row)

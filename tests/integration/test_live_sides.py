@@ -1,0 +1,115 @@
+"""What the topics show about how far they came, on real servers: after a failover, and with new partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.mysql import catalog, watermarks
+from incsnap.tables import TableId
+from incsnap.tasks.formats import format_of
+from incsnap.verify.allowance import Allowance
+from incsnap.verify.both_sides import LiveSides
+from incsnap.verify.changed_keys import TopicChanged, place_in_log
+from incsnap.verify.evidence import Evidence
+from incsnap.verify.proof import Reached
+from incsnap.verify.record_reading import RecordForm, for_table
+from incsnap.verify.table_side import VerifiedTable
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from tests.support.planned_job import settings_of
+
+pytestmark = pytest.mark.servers
+
+_RECORD = '{"before":null,"after":{"id":%d},"source":{"version":"3","snapshot":"false","file":"%s","pos":%d,"row":0},"op":"c"}'
+_PARTITIONS = 2
+
+
+class Topic:
+    """A table `t` with its topic, and the sides that read both."""
+
+    def __init__(self, mysql: MySqlAddress, kafka: str, prefix: str, database: str) -> None:
+        self.table = TableId(database, "t")
+        self.name, self.connection = f"{prefix}.{self.table}", connect(mysql)
+        self.run(f"CREATE TABLE {self.table.sql} (id INT PRIMARY KEY)")
+        self._admin, self._producer = AdminClient({"bootstrap.servers": kafka}), Producer({"bootstrap.servers": kafka})
+        topic = NewTopic(self.name, num_partitions=_PARTITIONS, replication_factor=1)
+        self._admin.create_topics([topic], request_timeout=30)[self.name].result()
+        settings = for_table(settings_of(mysql, kafka, prefix, database))
+        shape = catalog.shapes_of(self.connection, [self.table])[self.table]
+        form = RecordForm.of(format_of(settings, shape), settings.formats)
+        verified = VerifiedTable(shape, self.name, _PARTITIONS, form)
+        no_evidence = cast("Evidence", SimpleNamespace(shown=lambda: ()))
+        client = ClientSettings(kafka)
+        self.sides = LiveSides(self.connection, settings, client, {self.name: [verified]}, no_evidence, Allowance())
+        self.sides.ends = dict.fromkeys(((self.name, number) for number in range(_PARTITIONS)), 0)
+
+    def run(self, statement: str) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def send(self, partition: int, number: int, place: tuple[str, int]) -> None:
+        """Write the record of a row that was inserted at `place`."""
+        value = _RECORD % (number, *place)
+        self._producer.produce(self.name, value, f'{{"id":{number}}}', partition)
+        assert self._producer.flush(30) == 0
+
+    def add_partition(self) -> None:
+        partitions = [NewPartitions(self.name, _PARTITIONS + 1)]
+        self._admin.create_partitions(partitions, request_timeout=30)[self.name].result()
+
+    def reached(self, number: int) -> Reached:
+        """How far the partition of a key came, as a round sees it."""
+        key = (self.name, b'{"id":%d}' % number)
+        self.sides.low()
+        self.sides.select([key])
+        return self.sides.topic([key]).reached(key)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+@pytest.fixture
+def topic(mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str) -> Iterator[Any]:
+    with closing(Topic(mysql_address, kafka_address, topic_prefix, database)) as made:
+        yield made
+
+
+def test_a_place_that_the_servers_binlog_does_not_have_yet_is_of_another_server(topic: Topic) -> None:
+    here = watermarks.high_watermark(topic.connection)
+    for partition in range(_PARTITIONS):
+        topic.send(partition, partition, here)
+    assert topic.reached(0) == Reached(place_in_log(*here), place_in_log(*here))
+
+    # The old primary was at a later file than the new one, from whose binlog nothing has come since.
+    for partition in range(_PARTITIONS):
+        topic.send(partition, partition, ("binlog.900000", 120))
+    assert topic.reached(0) == Reached(None, None)
+
+
+def test_a_topic_that_gets_more_partitions_meanwhile_is_not_judged(topic: Topic) -> None:
+    topic.send(0, 1, watermarks.high_watermark(topic.connection))
+    topic.reached(1)
+    topic.add_partition()
+
+    with pytest.raises(TopicChanged, match="has 3 partitions now, 2 when it was read"):
+        topic.reached(1)
+
+
+def test_a_key_that_moved_with_the_number_of_partitions_waits_for_both(topic: Topic) -> None:
+    topic.run(f"INSERT INTO {topic.table.sql} VALUES {','.join(f'({number})' for number in range(20))}")
+    here = watermarks.high_watermark(topic.connection)
+    for number in range(20):
+        topic.send(0, number, here)
+
+    reached = {number: topic.reached(number).strong for number in range(20)}
+    # Half of the keys belong into partition 1, which shows nothing.
+    assert set(reached.values()) == {None, place_in_log(*here)}
