@@ -26,7 +26,7 @@ from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.session import QueryRefusedError, connect, query
-from incsnap.mysql.start_place import require_sendable
+from incsnap.mysql.start_place import events_of, require_sendable
 from incsnap.mysql.xa import prepared_xids
 from incsnap.snapshot.commands import ChosenRows, DataCollection
 from incsnap.snapshot.context import Request
@@ -164,18 +164,35 @@ def _sentence_of(offset: ConnectorOffset) -> str:
 def _least(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
     """Return the place before which the connector has sent everything.
 
-    Debezium counts the events of a transaction from its BEGIN on, which is the first. It counts no XA START, and the
-    events of a compressed transaction have one position. There the place is the transaction's beginning: the topics say
-    what they have behind it. Raise ConfigError if the offset's file and position are of another server.
+    Debezium counts the events of a transaction from its BEGIN on, which is the first. The events of a compressed
+    transaction have one position. There the place is the transaction's beginning: the topics say what they have behind
+    it. Debezium ignores XA START and counts no events then: the offset has the end of the newest event. Its rows count
+    all the same. Raise ConfigError if the offset's file and position are of another server.
     """
     events = _events(connection, offset.file, offset.pos, offset.event + 2)
     gtid = next((text for kind, _, text in events if kind in _GTIDS), None)
     if gtid is not None and GtidSet.parse(gtid.partition("'")[2].rpartition("'")[0]) <= offset.gtids:
         raise _other_server(f"{offset.file}:{offset.pos}")
+    if offset.row and not offset.event:
+        return _within_xa(connection, offset)
     counted = [each for each in events if each[0] not in _GTIDS][: offset.event + 1]
     if len(counted) == offset.event + 1 and counted[0][0] == "Query" and counted[0][2] == "BEGIN":
         return RecordPlace(file_number(offset.file), counted[offset.event][1], offset.row)
     return RecordPlace(file_number(offset.file), offset.pos)
+
+
+def _within_xa(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
+    """Return the place of an offset within a rows event of an XA transaction.
+
+    The offset has the event's end, and SHOW BINLOG EVENTS begins at beginnings only. So the file is read up to there.
+    Raise ConfigError if no rows event ends there.
+    """
+    for _, begin, kind, _, end, _ in events_of(connection, offset.file):
+        if int(end) == offset.pos and kind in _ROWS:
+            return RecordPlace(file_number(offset.file), int(begin), offset.row)
+        if int(end) >= offset.pos:
+            break
+    raise _other_server(f"a rows event that ends at {offset.file}:{offset.pos}")
 
 
 def _events(connection: Connection[Any], file: str, pos: int, most: int) -> list[tuple[str, int, str]]:
