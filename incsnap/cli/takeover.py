@@ -49,7 +49,7 @@ def takeover(
     from incsnap.errors import ConfigError
     from incsnap.takeover.connector_offset import offset_of
     from incsnap.takeover.join import require_new_checkpoint
-    from incsnap.takeover.offset_sources import find_offset
+    from incsnap.takeover.offset_sources import NAME_IT, find_offset
 
     if dry_run and runs:
         raise ConfigError("--dry-run writes nothing, and --run starts a job", "Give one of them.")
@@ -58,6 +58,8 @@ def takeover(
     require_new_checkpoint(settings)
     kept = find_offset(settings, file, worker, offsets)
     offset_of(kept.content)
+    if rest and not kept.connector:
+        raise ConfigError(f"{kept.where} does not name the connector, so Kafka Connect cannot be asked", NAME_IT)
     of_worker = read_worker(worker)
     running = _running(settings, rest, of_worker, kept.connector)
     if running.words and not wait:
@@ -189,7 +191,7 @@ def _running(
         state = running_by_rest(rest, connector)
     else:
         state = running_by_group(client, worker, connector)
-        if not state and (named := rest_of(worker)):
+        if not state and connector and (named := rest_of(worker)):
             # The worker's file may be that of another machine.
             with suppress(ServerUnreachable, ConfigError):
                 state, rest = running_by_rest(named, connector), named
