@@ -131,7 +131,7 @@ def _end_transaction(settings: Settings, worker: Mapping[str, str], connector: s
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """Why a connector seems to run."""
+    """A reason for which a connector seems to run."""
 
     words: str = ""  #: the reason in words; "" if nothing says that it runs
     by_connect: bool = False  #: whether Connect has said so, not the topics

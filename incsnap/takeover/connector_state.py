@@ -17,8 +17,8 @@ from confluent_kafka import KafkaException
 from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import newest_values
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, partition_counts
-from incsnap.verify.topic_side import topic_ends
 
 #: Seconds for which topics are watched.
 WATCH_SECONDS = 3.0

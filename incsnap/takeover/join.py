@@ -24,6 +24,7 @@ from incsnap.errors import ConfigError, IncsnapError, shorten
 from incsnap.events import file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import ends_by_topic
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.session import QueryRefusedError, connect, query
 from incsnap.mysql.start_place import events_of, require_sendable
@@ -92,6 +93,9 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
             )
         topics = _topics(connection, settings)
         warnings += topics.warnings
+        # Before the topics are read: what comes later is seen at the job's first start.
+        tables = catalog.tables(connection, settings.tables)
+        ends = ends_by_topic(client, (topic for table in tables for topic in topics_of(settings, table)))
         written = written_records(client, topics.forms, offset.seconds, least)
         seam = Seam(watermarks.server_uuid(connection), least, tuple(written.ends), tuple(written.keyless))
         if written.last is not None:
@@ -115,10 +119,10 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
             f" their event; {ADD_PLACES}"
             for topic, count in written.unplaced.items()
         ]
-        captured = {str(table): table for table in catalog.tables(connection, settings.tables)}
     seam = _with_control_topics(settings, client, seam, offset.seconds)
     requests: tuple[Request, ...] = ()
     if offset.running is not None:
+        captured = {str(table): table for table in tables}
         requests, sentences = _requests(offset.running, captured, topics.keys)
         lines += sentences
     # Debezium sends changes when its first snapshot is done. The offset may be of a moment before.
@@ -135,7 +139,7 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
     signals_at = obeyed_signals(settings)
     if signals_at is not None:
         lines.append(f"Signals of {settings.signals.kafka_topic} are obeyed from offset {signals_at} on.")
-    place = TakenOver(settings.topic_prefix, str(delivered), seam, reads_tables, signals_at, requests)
+    place = TakenOver(settings.topic_prefix, str(delivered), seam, reads_tables, signals_at, requests, ends)
     return Joined(place, tuple(lines), tuple(warnings))
 
 

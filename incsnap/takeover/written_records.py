@@ -25,11 +25,12 @@ from incsnap.errors import ConfigError
 from incsnap.events import file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.takeover.record_places import PlaceForm, record_places
 from incsnap.verify.avro_reading import AvroSchemas, as_json
 from incsnap.verify.record_reading import DELETION, TOMBSTONE, UNREADABLE
-from incsnap.verify.topic_side import PartitionPart, messages_of, topic_ends
+from incsnap.verify.topic_side import PartitionPart, messages_of
 
 #: Seconds before the offset's time from which records are read: clocks differ, and a transaction may have begun then.
 _MARGIN_SECONDS = 600
