@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from functools import partial
 from typing import Any
@@ -40,6 +40,7 @@ from incsnap.takeover.written_records import (
     WrittenRecords,
     sent_statements,
     sent_transactions,
+    truncations_between,
     values_since,
     written_records,
 )
@@ -97,6 +98,7 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
         tables = catalog.tables(connection, settings.tables)
         ends = ends_by_topic(client, (topic for table in tables for topic in topics_of(settings, table)))
         written = written_records(client, topics.forms, offset.seconds, least)
+        logged = watermarks.high_watermark(connection)
         seam = Seam(watermarks.server_uuid(connection), least, tuple(written.ends), tuple(written.keyless))
         if written.last is not None:
             name = written.files.get(seam.last.file, "")
@@ -119,6 +121,7 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
             f" their event; {ADD_PLACES}"
             for topic, count in written.unplaced.items()
         ]
+    seam = replace(seam, truncations=truncations_between(written.truncations, least, logged))
     seam = _with_control_topics(settings, client, seam, offset.seconds)
     requests: tuple[Request, ...] = ()
     if offset.running is not None:
@@ -285,7 +288,7 @@ def _with_control_topics(settings: Settings, client: ClientSettings, seam: Seam,
             statements = sent_statements(values_of(topic=topic.name))
         if (topic := transaction_topic(settings)) is not None:
             begun, ended = sent_transactions(values_of(topic=topic.name))
-    return Seam(seam.server_uuid, seam.least, seam.ends, seam.keyless, statements, str(begun), str(ended))
+    return replace(seam, statements=statements, begun=str(begun), ended=str(ended))
 
 
 def _requests(
