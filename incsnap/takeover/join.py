@@ -122,7 +122,7 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
             for topic, count in written.unplaced.items()
         ]
     seam = replace(seam, truncations=truncations_between(written.truncations, least, logged))
-    seam = _with_control_topics(settings, client, seam, offset.seconds)
+    seam = _with_control_topics(settings, client, seam, offset.seconds, logged)
     requests: tuple[Request, ...] = ()
     if offset.running is not None:
         captured = {str(table): table for table in tables}
@@ -278,14 +278,19 @@ def _topics(connection: Connection[Any], settings: Settings) -> _Topics:
     return _Topics(forms, keys, tuple(warnings))
 
 
-def _with_control_topics(settings: Settings, client: ClientSettings, seam: Seam, seconds: int) -> Seam:
-    """Return the seam with the ends of the topics of schema changes and transactions."""
+def _with_control_topics(
+    settings: Settings, client: ClientSettings, seam: Seam, seconds: int, logged: tuple[str, int]
+) -> Seam:
+    """Return the seam with the ends of the topics of schema changes and transactions.
+
+    `seconds`: time since which they are read. `logged`: the binlog's end.
+    """
     statements, begun, ended = None, GtidSet(), GtidSet()
     kind, registry = settings.formats.value.kind, settings.formats.value_registry
     values_of = partial(values_since, client, seconds=seconds, avro=registry if kind == "avro" else None)
     if kind in ("json", "avro"):
         if (topic := schema_topic(settings)) is not None:
-            statements = sent_statements(values_of(topic=topic.name))
+            statements = sent_statements(values_of(topic=topic.name), logged)
         if (topic := transaction_topic(settings)) is not None:
             begun, ended = sent_transactions(values_of(topic=topic.name))
     return replace(seam, statements=statements, begun=str(begun), ended=str(ended))

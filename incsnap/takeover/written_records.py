@@ -234,16 +234,17 @@ def _is_before(place: tuple[str, int], upto: tuple[str, int]) -> bool:
     return base_name(file) == base_name(newest) and (file_number(file), pos) < (file_number(newest), end)
 
 
-def sent_statements(values: Iterable[Mapping[str, Any]]) -> RecordPlace | None:
+def sent_statements(values: Iterable[Mapping[str, Any]], upto: tuple[str, int]) -> RecordPlace | None:
     """Return the place behind the last statement of a topic of schema changes; None if it has none.
 
-    `values`: values of its records.
+    `values`: values of its records. `upto`: the binlog's end. Statements of an earlier server do not count.
     """
     places = []
     for value in values:
         source = value.get("source") or {}
         if source.get("file") and str(source.get("snapshot") or "false") == "false":
-            places.append(RecordPlace(file_number(source["file"]), int(source["pos"])))
+            file, pos = str(source["file"]), int(source["pos"])
+            places += [RecordPlace(file_number(file), pos)] if _is_before((file, pos), upto) else []
     return None if not places else RecordPlace(max(places).file, max(places).pos, 0, ROW_STEP + 1)
 
 

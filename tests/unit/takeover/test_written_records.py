@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from incsnap.envelope.seam import ROW_STEP, RecordPlace
 from incsnap.errors import ConfigError
 from incsnap.takeover.record_places import PlaceForm, record_places
-from incsnap.takeover.written_records import PartitionReading
+from incsnap.takeover.written_records import PartitionReading, sent_statements
 from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.topic_side import PartitionPart
 
@@ -64,3 +65,23 @@ def test_a_record_of_another_form_is_refused() -> None:
 
     with pytest.raises(ConfigError, match="offset 7 of partition 0"):
         reading.add(record_places([message], _FORM))
+
+
+def statement(file: str, pos: int, snapshot: object = "false") -> dict[str, Any]:
+    """Return the value of a record of a topic of schema changes."""
+    return {"source": {"file": file, "pos": pos, "snapshot": snapshot}}
+
+
+def test_statements_of_an_earlier_server_do_not_count() -> None:
+    upto = ("binlog.000003", 900)
+    values = [
+        statement("mysql-bin.000500", 4),
+        statement("binlog.000500", 4),
+        statement("binlog.000003", 901),
+        statement("binlog.000003", 700, snapshot=True),
+        statement("binlog.000002", 500),
+        statement("binlog.000003", 300),
+    ]
+
+    assert sent_statements(values, upto) == RecordPlace(3, 300, 0, ROW_STEP + 1)
+    assert sent_statements(values[:4], upto) is None
