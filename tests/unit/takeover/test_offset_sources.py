@@ -93,6 +93,15 @@ def test_an_offset_is_written_beside_those_of_other_connectors(tmp_path: Path) -
     assert json.loads(written[key("inventory", "shop")]) == _OFFSET
 
 
+def test_a_key_is_written_in_the_bytes_of_connects_converter(tmp_path: Path) -> None:
+    offsets = tmp_path / "offsets"
+
+    to_file(offsets, "größe-表", HandBack("größe", _OFFSET, ()))
+
+    # Connect looks a key up by its bytes.
+    assert list(read_object(offsets.read_bytes())) == ['["größe-表",{"server":"größe"}]'.encode()]
+
+
 def test_the_only_connector_of_a_given_file_may_have_another_name(settings: Settings, tmp_path: Path) -> None:
     offsets = tmp_path / "offsets"  # Debezium Server calls its connector `kafka`
     offsets.write_bytes(write_map({key("kafka", "shop"): json.dumps(_OFFSET).encode()}))
