@@ -1,4 +1,4 @@
-"""The ends of topics, and whether a partition has committed records between two offsets."""
+"""The ends of topics, and whether a partition has committed records from an offset on."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import time
 import urllib.error
@@ -50,7 +51,7 @@ def running_by_rest(url: str, connector: str) -> str:
         if error.code == 404:
             return ""
         raise ServerUnreachable(f"Kafka Connect at {url} answers {error.code} for the connector {connector}") from None
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         is_refused = isinstance(getattr(error, "reason", error), ConnectionRefusedError)
         kind = NoWorkerListens if is_refused else ServerUnreachable
         raise kind(f"Kafka Connect at {url} does not answer: {error}") from None

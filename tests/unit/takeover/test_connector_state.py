@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
+from http.client import IncompleteRead
 from unittest.mock import Mock, patch
 
 import pytest
 
+from incsnap.errors import ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.takeover import connector_state
 from incsnap.takeover.connector_state import rest_of, running_by_group, running_by_rest
@@ -66,3 +69,12 @@ def test_a_connector_without_a_worker_runs_unless_it_is_stopped(states: list[str
         patch.object(connector_state, "newest_values", return_value={**values, b"status-connector-other": b"null"}),
     ):
         assert bool(running_by_group(ClientSettings("k:9092", {}), worker, "shop")) == runs
+
+
+def test_an_answer_that_a_killed_worker_has_cut_short_is_none() -> None:
+    cut = Mock(read=Mock(side_effect=IncompleteRead(b'{"name":')))
+    with (
+        patch("urllib.request.urlopen", return_value=nullcontext(cut)),
+        pytest.raises(ServerUnreachable, match="does not answer"),
+    ):
+        running_by_rest("http://connect:8083", "shop")
