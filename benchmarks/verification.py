@@ -16,7 +16,8 @@ from benchmarks.rows import Figures
 from incsnap.config.load import read
 from incsnap.errors import IncsnapError
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.verify.topic_side import messages_of, parts_between, topic_ends
+from incsnap.kafka.topic_ends import topic_ends
+from incsnap.verify.topic_side import messages_of, parts_between
 from lab.running_job import session_pids
 
 _LOOK_SECONDS = 0.1

@@ -26,6 +26,9 @@ class TakenOver:
     reads_tables: bool = False  #: whether its first snapshot was not finished, so that the tables are read
     signals_at: int | None = None  #: offset of the signal topic behind the signals that it has obeyed
     requests: tuple[Request, ...] = field(default=())  #: tables whose incremental snapshot it has not finished
+    #: Of each topic of captured tables the ends of its partitions before the topics were read; () for a topic that did
+    #: not exist. Empty in files of earlier releases.
+    ends: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def write_taken_over(files: Files, what: TakenOver) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,7 @@ def takeover(
     from incsnap.errors import ConfigError
     from incsnap.takeover.connector_offset import offset_of
     from incsnap.takeover.join import require_new_checkpoint
-    from incsnap.takeover.offset_sources import find_offset
+    from incsnap.takeover.offset_sources import NAME_IT, find_offset
 
     if dry_run and runs:
         raise ConfigError("--dry-run writes nothing, and --run starts a job", "Give one of them.")
@@ -57,18 +58,20 @@ def takeover(
     require_new_checkpoint(settings)
     kept = find_offset(settings, file, worker, offsets)
     offset_of(kept.content)
+    if rest and not kept.connector:
+        raise ConfigError(f"{kept.where} does not name the connector, so Kafka Connect cannot be asked", NAME_IT)
     of_worker = read_worker(worker)
-    running, by_connect = _running(settings, rest, of_worker, kept.connector)
-    if running and not wait:
+    running = _running(settings, rest, of_worker, kept.connector)
+    if running.words and not wait:
         raise ConfigError(
-            f"the connector {kept.connector} still runs: {running}",
+            f"the connector {kept.connector} still runs: {running.words}",
             f"Stop it (PUT /connectors/{kept.connector or 'NAME'}/stop) and try again, or wait for it with --wait.",
         )
 
     def take_over(stopping: Event) -> None:
-        if running:
-            click.echo(f"Ready. Stop the connector now ({running}).", err=True)
-            _await_end(settings, rest, of_worker, kept.connector, stopping, seen_by_connect=by_connect)
+        if running.words:
+            click.echo(f"Ready. Stop the connector now ({running.words}).", err=True)
+            _await_end(settings, rest, of_worker, kept.connector, stopping, running)
         if not stopping.is_set():
             if not dry_run:
                 _end_transaction(settings, of_worker, kept.connector)
@@ -126,40 +129,53 @@ def _end_transaction(settings: Settings, worker: Mapping[str, str], connector: s
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A reason for which a connector seems to run."""
+
+    words: str = ""  #: the reason in words; "" if nothing says that it runs
+    by_connect: bool = False  #: whether Connect has said so, not the topics
+    rest: str = ""  #: address of Connect's REST interface that has said so; "" for none
+
+
 def _await_end(
     settings: Settings,
     rest: str | None,
     worker: Mapping[str, str],
     connector: str,
     stopping: Event,
-    *,
-    seen_by_connect: bool,
+    seen: _Running,
 ) -> None:
     """Wait until the connector has ended, or until `stopping` is set.
 
-    `seen_by_connect`: whether Connect has said that the connector runs. Then it also says when the connector has
-    stopped. A worker that does not answer any more was killed, perhaps with others that go on: then the topics are
-    watched. The other parameters are those of `_running`.
+    `seen`: why the connector seemed to run. If Connect has said so, Connect also says when the connector has stopped.
+    An error of its REST interface says nothing, so Connect is asked again. A worker that does not listen any more was
+    killed, perhaps with others that go on: then the topics are watched. The other parameters are those of `_running`.
     """
     from incsnap.errors import ServerUnreachable
+    from incsnap.takeover.connector_state import NoWorkerListens
 
-    watches = not seen_by_connect
+    rest, has_warned = rest or seen.rest, False
     while not stopping.wait(_PAUSE_SECONDS):
         try:
-            running, _ = _running(settings, rest, worker, connector, watches=watches)
-        except ServerUnreachable:
-            if rest is None:
+            running = _running(settings, rest, worker, connector, watches=not seen.by_connect)
+        except NoWorkerListens:
+            running = _running(settings, None, worker, connector)
+        except ServerUnreachable as error:
+            if not rest:
                 raise
-            rest, watches = None, True
+            if not has_warned:
+                click.echo(f"{error.message}. It is asked again.", err=True)
+            has_warned = True
             continue
-        if not running:
+        if not running.words:
             return
 
 
 def _running(
     settings: Settings, rest: str | None, worker: Mapping[str, str], connector: str, *, watches: bool = True
-) -> tuple[str, bool]:
-    """Return in words why the connector seems to run ("" if nothing says so), and whether Connect has said so.
+) -> _Running:
+    """Return why the connector seems to run.
 
     `worker`: settings of its worker. `watches`: whether to watch the topics too, if Connect does not say that it runs.
     """
@@ -175,12 +191,12 @@ def _running(
         state = running_by_rest(rest, connector)
     else:
         state = running_by_group(client, worker, connector)
-        if not state and (named := rest_of(worker)):
+        if not state and connector and (named := rest_of(worker)):
             # The worker's file may be that of another machine.
             with suppress(ServerUnreachable, ConfigError):
-                state = running_by_rest(named, connector)
+                state, rest = running_by_rest(named, connector), named
     if state or not watches:
-        return state, bool(state)
+        return _Running(state, by_connect=bool(state), rest=rest or "")
     with connect(settings.mysql) as connection:
         topics = {topic for table in tables(connection, settings.tables) for topic in topics_of(settings, table)}
-    return arriving_records(client, topics), False
+    return _Running(arriving_records(client, topics))

@@ -65,23 +65,31 @@ class Seam:
     least: RecordPlace  #: all topics have all records before this place
     ends: tuple[PartitionEnd, ...] = ()  #: partitions that have more
     keyless: tuple[Keyless, ...] = ()  #: topics of records without a key
-    statements: RecordPlace | None = None  #: end of the topic of schema changes; None: `least`
+    #: place behind the last statement of the topic of schema changes; None: `least`
+    statements: RecordPlace | None = None
     begun: str = ""  #: GTIDs whose BEGIN the transaction topic has
     ended: str = ""  #: GTIDs whose END the transaction topic has
     #: The binlog's end when the job asked the server for prepared XA transactions. Each other transaction that was
     #: prepared before the seam has ended before this place. None: the job has not asked yet.
     asked: RecordPlace | None = None
+    truncations: tuple[tuple[int, int], ...] = ()  #: (file, pos) of the TRUNCATEs whose records the topics have
 
     @property
     def last(self) -> RecordPlace:
         """The place behind which no topic has a record."""
         places = [RecordPlace(*place).next for each in self.keyless for place in each.places]
+        places += [RecordPlace(*place).next for place in self.truncations]
         ends = [self.least, *(each.end for each in self.ends), *places]
         return max([*ends, self.statements] if self.statements is not None else ends)
 
     def has_statement(self, file: str, pos: int) -> bool:
         """Return True if the topic of schema changes has the statement at this place."""
         return RecordPlace(file_number(file), pos) < (self.statements or self.least)
+
+    def has_truncation(self, file: str, pos: int) -> bool:
+        """Return True if a topic has the record of the TRUNCATE at this place."""
+        place = RecordPlace(file_number(file), pos)
+        return place < self.least or (place.file, place.pos) in self.truncations
 
     def has(self, topics: Sequence[str], topic: Ints | None, partition: npt.NDArray[np.int32], of: Places) -> Bools:
         """Return a mask of the records that the topics have.

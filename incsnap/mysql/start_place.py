@@ -78,10 +78,10 @@ def _before_position(connection: Connection[Any], file: str, position: int) -> G
             f"{_POSITION}: {file} has {files[file]} bytes, not {position}",
             "Check that the place is from this server, and correct it.",
         )
-    return _before(_events(connection, file), file, position)
+    return _before(events_of(connection, file), file, position)
 
 
-def _events(connection: Connection[Any], file: str) -> Iterator[tuple[Any, ...]]:
+def events_of(connection: Connection[Any], file: str) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of SHOW BINLOG EVENTS for a file: file, position, type, server id, end and text.
 
     Read them in pages, because a file may hold millions.

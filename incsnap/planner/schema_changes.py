@@ -8,7 +8,7 @@ table's own topic. Each statement is reported, but the table's definition after 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from incsnap.ddl.table_statements import TableStatement, table_statements
 from incsnap.envelope import control_records
 from incsnap.envelope.control_schemas import SCHEMA_CHANGE_VALUE
 from incsnap.envelope.record_encoder import TRUNCATION
+from incsnap.envelope.seam import Seam
 from incsnap.envelope.sources import SourceConstants
 from incsnap.events import Origin, SchemaChange
 from incsnap.mysql.catalog import lower_case_table_names, shape_of, tables
@@ -128,25 +129,37 @@ def statement_records(
     *,
     first: bool,
     online: OnlineTables = OnlineTables(),  # noqa: B008 - frozen
+    seam: Seam | None = None,
 ) -> tuple[ControlRecord, ...]:
     """Return the records of a batch's statements, in the order of the binlog, truncations last.
 
     `first`: a job's first batch begins with the definitions of all captured tables. `now_us`: time of the records, in
-    microseconds since 1970. `online` are the tables of tools for online schema changes, which are not reported.
+    microseconds since 1970. `online` are the tables of tools for online schema changes, which are not reported. `seam`:
+    the records that another engine has sent, which are left out.
     """
-    if not advance.changes and not first:
+    truncations: list[SchemaChange] = [each for each in advance.changes if each.truncates]
+    if seam is not None:
+        truncations = [each for each in truncations if not _is_at(each, seam.has_truncation)]
+        left = [change for change in advance.changes if not _is_at(change, seam.has_statement)]
+        advance = replace(advance, changes=tuple(left))
+    if not advance.changes and not truncations and not first:
         return ()
-    stored_lower = bool(advance.changes) and lower_case_table_names(definitions.connection) == 1
+    stored_lower = bool(advance.changes or truncations) and lower_case_table_names(definitions.connection) == 1
     records: list[ControlRecord] = []
     if (topic := schema_topic(settings)) is not None:
         existing = _existing(settings, definitions.connection, online) if first else []
         records += _schema_changes(settings, topic, definitions, advance, now_us, stored_lower, existing)
     records += alteration_records(settings, definitions, advance.changes)
-    for change in advance.changes:
+    for change in truncations:
         for table in truncated_tables(settings, change):
             record = _truncation(settings, definitions, _stored(table, stored_lower), change, now_us)
             records += [] if record is None else [record]
     return tuple(records)
+
+
+def _is_at(change: SchemaChange, has: Callable[[str, int], bool]) -> bool:
+    """Return True if another engine has reported the statement, as `has` says of its place."""
+    return change.origin is not None and has(change.origin.file, change.origin.pos)
 
 
 def _existing(settings: Settings, connection: Connection[Any], online: OnlineTables) -> list[TableId]:

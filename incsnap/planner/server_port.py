@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from pymysql.connections import Connection
@@ -86,14 +85,11 @@ class ServerPort:
         A job's first batch adds the tables that exist, unless the job has taken over from another engine. `seam`: the
         records that the other engine has sent, which are left out.
         """
-        if seam is not None:
-            left = [change for change in advance.changes if not _is_sent(change, seam)]
-            advance = replace(advance, changes=tuple(left))
         same_server = self._queries.leads_to(advance.end)
         definitions = DefinitionsAt(connection, tail, advance.end, same_server, self._settings.columns.comments)
         first = start.batch == 0 and seam is None
         now_us = time.time_ns() // 1000
-        return statement_records(self._settings, definitions, advance, now_us, first=first, online=online)
+        return statement_records(self._settings, definitions, advance, now_us, first=first, online=online, seam=seam)
 
     def defaults(self, advance: Advance, connection: Connection[Any]) -> TableDefaults | None:
         """Return the DEFAULTs of columns for the schemas of the batch; None if the settings do not need them."""
@@ -118,8 +114,3 @@ class ServerPort:
     def close(self) -> None:
         """Close the connections that measure loads."""
         self._loads.close()
-
-
-def _is_sent(change: SchemaChange, seam: Seam) -> bool:
-    """Return True if another engine has reported the statement."""
-    return change.origin is not None and seam.has_statement(change.origin.file, change.origin.pos)

@@ -38,6 +38,7 @@ from incsnap.kafka.announcements import OwnStart
 from incsnap.monitoring.job_status import Watch
 from incsnap.planner.begin_again import begin_again_where_lost
 from incsnap.planner.begin_where_asked import begin_again_where_asked
+from incsnap.planner.late_start import refuse_late_start
 from incsnap.planner.planner import first_position
 from incsnap.planner.unfinished_batch import take_back
 from incsnap.snapshot.offset import Offset
@@ -168,7 +169,7 @@ def _beginning(settings: Settings, root: str, buckets: int, own: OwnStart) -> Of
 
     This is the last offset that Spark saved, or a first one, which is written to a file. `buckets`: of a new job.
     Raise OffsetError if Spark's part of the checkpoint is gone. Raise ConfigError if the checkpoint belongs to a job
-    with another topic.prefix.
+    with another topic.prefix, or if a connector whose topics it continues has gone on.
     """
     begin_again_where_asked(settings, root)
     begin_again_where_lost(settings, root)
@@ -182,6 +183,8 @@ def _beginning(settings: Settings, root: str, buckets: int, own: OwnStart) -> Of
             "Start with a new checkpoint.location and signal execute-snapshot for the tables. With the old checkpoint,"
             " the job would skip batches as already sent.",
         )
+    if saved is None:
+        refuse_late_start(settings, Files(root))
     first = saved or first_offset(root, lambda: first_position(settings, buckets, Files(root)))
     topics = sorted(set(first.layout.partitions) - {settings.notifications.sink_topic})
     # A transform may give a topic any name.

@@ -87,10 +87,12 @@ def offset_of(content: Mapping[str, Any]) -> ConnectorOffset:
 
 
 def _snapshot(given: Any) -> str:
-    """Return the kind of the snapshot under way. Older connectors write `true` for an initial one."""
-    if given in (None, False, "", "false"):
-        return ""
-    return "initial" if given is True or str(given).lower() == "true" else str(given).lower()
+    """Return the kind of the snapshot under way; "" for none or an incremental one, whose tables the offset names.
+
+    Older connectors write `true` for an initial one.
+    """
+    kind = str(given or "").lower()
+    return {"true": "initial", "false": "", "incremental": ""}.get(kind, kind)
 
 
 def _running(content: Mapping[str, Any]) -> RunningSnapshot | None:

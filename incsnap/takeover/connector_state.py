@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import time
 import urllib.error
@@ -17,37 +18,47 @@ from confluent_kafka import KafkaException
 from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import newest_values
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, partition_counts
-from incsnap.verify.topic_side import topic_ends
 
 #: Seconds for which topics are watched.
 WATCH_SECONDS = 3.0
 _REQUEST_SECONDS = 10.0
 _REST_PORT = 8083
-#: States in which a connector or a task sends nothing.
-_ENDED = {"STOPPED", "FAILED", "UNASSIGNED", "DESTROYED"}
+#: States of a connector in which Connect gives no worker its tasks.
+_ENDED = {"STOPPED", "FAILED", "DESTROYED"}
+#: States in which a task sends nothing. While the connector itself is UNASSIGNED, a rebalance is under way: a worker
+#: then gets the connector and its tasks, within `scheduled.rebalance.max.delay.ms` (by default five minutes).
+_ENDED_TASKS = _ENDED | {"UNASSIGNED"}
+
+
+class NoWorkerListens(ServerUnreachable):
+    """An error: nothing listens at the address of Kafka Connect."""
 
 
 def running_by_rest(url: str, connector: str) -> str:
     """Return in words how Connect sees the connector run; "" if it is stopped, failed or unknown.
 
-    Raise ServerUnreachable if Connect does not answer, and ConfigError if the answer is not Connect's.
+    Raise ServerUnreachable if Connect does not answer: NoWorkerListens if the connection is refused. Raise ConfigError
+    if the answer is not Connect's.
     """
     address = f"{url.rstrip('/')}/connectors/{urllib.parse.quote(connector, safe='')}/status"
     try:
         with urllib.request.urlopen(address, timeout=_REQUEST_SECONDS) as answer:
             status: dict[str, Any] = json.loads(answer.read())
-            states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+            state, tasks = status["connector"]["state"], [task["state"] for task in status["tasks"]]
     except urllib.error.HTTPError as error:
         if error.code == 404:
             return ""
         raise ServerUnreachable(f"Kafka Connect at {url} answers {error.code} for the connector {connector}") from None
-    except OSError as error:
-        raise ServerUnreachable(f"Kafka Connect at {url} does not answer: {error}") from None
+    except (OSError, http.client.HTTPException) as error:
+        is_refused = isinstance(getattr(error, "reason", error), ConnectionRefusedError)
+        kind = NoWorkerListens if is_refused else ServerUnreachable
+        raise kind(f"Kafka Connect at {url} does not answer: {error}") from None
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{url} does not answer like Kafka Connect: {error}", "Correct --rest.") from None
-    alive = set(states) - _ENDED
-    return f"Kafka Connect at {url} says {', '.join(states)}" if alive else ""
+    says = f"Kafka Connect at {url} says {', '.join([state, *tasks])}"
+    return says if {state} - _ENDED or set(tasks) - _ENDED_TASKS else ""
 
 
 def rest_of(worker: Mapping[str, str]) -> str:
@@ -79,12 +90,15 @@ def running_by_group(client: ClientSettings, worker: Mapping[str, str], connecto
     except KafkaException as error:
         why = error.args[0].str()
         raise ServerUnreachable(f"Kafka does not describe the group {group} of workers: {why}") from None
-    states = set()
+    states, alive = set[str](), set[str]()
     for key, value in newest_values(client, topic).items() if members else ():
-        if key == f"status-connector-{connector}".encode() or key.startswith(f"status-task-{connector}-".encode()):
+        is_task = key.startswith(f"status-task-{connector}-".encode())
+        if is_task or key == f"status-connector-{connector}".encode():
             with contextlib.suppress(ValueError, KeyError, TypeError):
-                states.add(str(json.loads(value or b"null")["state"]))
-    if not states - _ENDED:
+                state = str(json.loads(value or b"null")["state"])
+                states.add(state)
+                alive |= {state} - (_ENDED_TASKS if is_task else _ENDED)
+    if not alive:
         return ""
     return f"{members} workers of the group {group} live, and {topic} says {', '.join(sorted(states))}"
 

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from functools import partial
 from typing import Any
@@ -24,9 +24,10 @@ from incsnap.errors import ConfigError, IncsnapError, shorten
 from incsnap.events import file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import ends_by_topic
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.session import QueryRefusedError, connect, query
-from incsnap.mysql.start_place import require_sendable
+from incsnap.mysql.start_place import events_of, require_sendable
 from incsnap.mysql.xa import prepared_xids
 from incsnap.planner.chosen_rows import ChosenRowsOf
 from incsnap.planner.table_ordering import CatalogEntry, TableRefused, check_types
@@ -41,6 +42,7 @@ from incsnap.takeover.written_records import (
     WrittenRecords,
     sent_statements,
     sent_transactions,
+    truncations_between,
     values_since,
     written_records,
 )
@@ -94,7 +96,11 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
             )
         topics = _topics(connection, settings)
         warnings += topics.warnings
+        # Before the topics are read: what comes later is seen at the job's first start.
+        tables = catalog.tables(connection, settings.tables)
+        ends = ends_by_topic(client, (topic for table in tables for topic in topics_of(settings, table)))
         written = written_records(client, topics.forms, offset.seconds, least)
+        logged = watermarks.high_watermark(connection)
         seam = Seam(watermarks.server_uuid(connection), least, tuple(written.ends), tuple(written.keyless))
         if written.last is not None:
             name = written.files.get(seam.last.file, "")
@@ -117,10 +123,11 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
             f" their event; {ADD_PLACES}"
             for topic, count in written.unplaced.items()
         ]
-        captured = {str(table): table for table in catalog.tables(connection, settings.tables)}
-    seam = _with_control_topics(settings, client, seam, offset.seconds)
+    seam = replace(seam, truncations=truncations_between(written.truncations, least, logged))
+    seam = _with_control_topics(settings, client, seam, offset.seconds, logged)
     requests: tuple[Request, ...] = ()
     if offset.running is not None:
+        captured = {str(table): table for table in tables}
         requests, sentences = _requests(settings, offset.running, captured, topics.keys)
         lines += sentences
     # Debezium sends changes when its first snapshot is done. The offset may be of a moment before.
@@ -137,7 +144,7 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
     signals_at = obeyed_signals(settings)
     if signals_at is not None:
         lines.append(f"Signals of {settings.signals.kafka_topic} are obeyed from offset {signals_at} on.")
-    place = TakenOver(settings.topic_prefix, str(delivered), seam, reads_tables, signals_at, requests)
+    place = TakenOver(settings.topic_prefix, str(delivered), seam, reads_tables, signals_at, requests, ends)
     return Joined(place, tuple(lines), tuple(warnings))
 
 
@@ -166,18 +173,35 @@ def _sentence_of(offset: ConnectorOffset) -> str:
 def _least(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
     """Return the place before which the connector has sent everything.
 
-    Debezium counts the events of a transaction from its BEGIN on, which is the first. It counts no XA START, and the
-    events of a compressed transaction have one position. There the place is the transaction's beginning: the topics say
-    what they have behind it. Raise ConfigError if the offset's file and position are of another server.
+    Debezium counts the events of a transaction from its BEGIN on, which is the first. The events of a compressed
+    transaction have one position. There the place is the transaction's beginning: the topics say what they have behind
+    it. Debezium ignores XA START and counts no events then: the offset has the end of the newest event. Its rows count
+    all the same. Raise ConfigError if the offset's file and position are of another server.
     """
     events = _events(connection, offset.file, offset.pos, offset.event + 2)
     gtid = next((text for kind, _, text in events if kind in _GTIDS), None)
     if gtid is not None and GtidSet.parse(gtid.partition("'")[2].rpartition("'")[0]) <= offset.gtids:
         raise _other_server(f"{offset.file}:{offset.pos}")
+    if offset.row and not offset.event:
+        return _within_xa(connection, offset)
     counted = [each for each in events if each[0] not in _GTIDS][: offset.event + 1]
     if len(counted) == offset.event + 1 and counted[0][0] == "Query" and counted[0][2] == "BEGIN":
         return RecordPlace(file_number(offset.file), counted[offset.event][1], offset.row)
     return RecordPlace(file_number(offset.file), offset.pos)
+
+
+def _within_xa(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
+    """Return the place of an offset within a rows event of an XA transaction.
+
+    The offset has the event's end, and SHOW BINLOG EVENTS begins at beginnings only. So the file is read up to there.
+    Raise ConfigError if no rows event ends there.
+    """
+    for _, begin, kind, _, end, _ in events_of(connection, offset.file):
+        if int(end) == offset.pos and kind in _ROWS:
+            return RecordPlace(file_number(offset.file), int(begin), offset.row)
+        if int(end) >= offset.pos:
+            break
+    raise _other_server(f"a rows event that ends at {offset.file}:{offset.pos}")
 
 
 def _events(connection: Connection[Any], file: str, pos: int, most: int) -> list[tuple[str, int, str]]:
@@ -256,17 +280,22 @@ def _topics(connection: Connection[Any], settings: Settings) -> _Topics:
     return _Topics(forms, keys, tuple(warnings))
 
 
-def _with_control_topics(settings: Settings, client: ClientSettings, seam: Seam, seconds: int) -> Seam:
-    """Return the seam with the ends of the topics of schema changes and transactions."""
+def _with_control_topics(
+    settings: Settings, client: ClientSettings, seam: Seam, seconds: int, logged: tuple[str, int]
+) -> Seam:
+    """Return the seam with the ends of the topics of schema changes and transactions.
+
+    `seconds`: time since which they are read. `logged`: the binlog's end.
+    """
     statements, begun, ended = None, GtidSet(), GtidSet()
     kind, registry = settings.formats.value.kind, settings.formats.value_registry
     values_of = partial(values_since, client, seconds=seconds, avro=registry if kind == "avro" else None)
     if kind in ("json", "avro"):
         if (topic := schema_topic(settings)) is not None:
-            statements = sent_statements(values_of(topic=topic.name))
+            statements = sent_statements(values_of(topic=topic.name), logged)
         if (topic := transaction_topic(settings)) is not None:
             begun, ended = sent_transactions(values_of(topic=topic.name))
-    return Seam(seam.server_uuid, seam.least, seam.ends, seam.keyless, statements, str(begun), str(ended))
+    return replace(seam, statements=statements, begun=str(begun), ended=str(ended))
 
 
 def _requests(

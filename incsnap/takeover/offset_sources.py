@@ -26,7 +26,7 @@ class FoundOffset:
     """A connector's offset, and where it was found."""
 
     where: str  #: for messages
-    connector: str  #: name of the connector; "" if the place does not say it
+    connector: str  #: name of the connector; "" if neither the place nor the connector's file says it
     content: dict[str, Any]  #: the offset's JSON
 
 
@@ -47,10 +47,12 @@ def find_offset(settings: Settings, file: str, worker: str | None, given: str | 
             # Debezium Server calls its only connector `kafka`.
             chosen = of_prefix
         if len(chosen) == 1 and chosen[0].content is not None:
-            return FoundOffset(where, chosen[0].connector, chosen[0].content)
+            return FoundOffset(where, chosen[0].connector or name, chosen[0].content)
         if len(chosen) > 1:
             listed = ", ".join(sorted(each.connector for each in chosen))
-            raise ConfigError(f"{where} has offsets of several connectors with topic.prefix {prefix}: {listed}", _NAME)
+            raise ConfigError(
+                f"{where} has offsets of several connectors with topic.prefix {prefix}: {listed}", NAME_IT
+            )
         known += sorted({f"{each.connector or 'a connector'} (topic.prefix {each.server})" for each in offsets})
     raise ConfigError(
         f"{where} has no offset of the connector {name or 'in FILE'} with topic.prefix {prefix}."
@@ -59,7 +61,8 @@ def find_offset(settings: Settings, file: str, worker: str | None, given: str | 
     )
 
 
-_NAME = "Add the line `name` to the connector's file, with the connector's name in Kafka Connect."
+#: The repair where the connector's name is needed.
+NAME_IT = "Add the line `name` to the connector's file, with the connector's name in Kafka Connect."
 
 
 def _offsets(

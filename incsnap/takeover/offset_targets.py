@@ -93,4 +93,4 @@ def _is_of(key: bytes, connector: str, what: HandBack) -> bool:
 
 
 def _compact(content: Any) -> bytes:
-    return json.dumps(content, separators=(",", ":")).encode()
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()

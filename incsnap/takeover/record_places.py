@@ -38,6 +38,8 @@ RECORD_PLACES = pa.schema(
         ("row_number", pa.int64()),
     ]
 )
+#: The value of the column `state` for a record of a TRUNCATE: it has a place and no row. `verify` reads no such record.
+TRUNCATED = 4
 _READABLE = ("json", "json-schema", "ext-json", "avro")
 #: What an unwrapped row must show. `op` or `snapshot` tells rows of a snapshot from changes.
 _SHOWN = (("source", "file"), ("source", "pos"), ("source", "row"), ("", "op"), ("source", "snapshot"))
@@ -123,7 +125,10 @@ def record_places(messages: Sequence[Any], form: PlaceForm) -> RecordBatch:
     values = pa.array([each.value() for each in messages], pa.binary())
     if form.values.envelope:
         read = read_values(values, form.values)
-        columns = [read.column(name) for name in ("state", "is_snapshot", "file", "pos", "row_number")]
+        state, *columns = (read.column(name) for name in ("state", "is_snapshot", "file", "pos", "row_number"))
+        # An envelope of another operation has a place too.
+        is_truncation = pc.and_(pc.equal(state, UNREADABLE), read.column("file").is_valid())
+        columns = [pc.if_else(is_truncation, pa.scalar(TRUNCATED, pa.int8()), state), *columns]
     else:
         columns = _of_rows(messages, values, form)
     keys = pa.array([each.key() for each in messages], pa.binary())

@@ -27,9 +27,10 @@ from incsnap.config.reader import SettingsReader
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, ensure_topics, partition_counts
 from incsnap.tables import TableId, quote
-from incsnap.verify.topic_side import messages_of, parts_between, topic_ends
+from incsnap.verify.topic_side import messages_of, parts_between
 
 _CLASS, _TOPIC = "schema.history.internal", "schema.history.internal.kafka.topic"
 _BROKERS, _PRODUCER = "schema.history.internal.kafka.bootstrap.servers", "schema.history.internal.producer."

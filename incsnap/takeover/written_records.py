@@ -22,14 +22,15 @@ from incsnap.columns.arrow import Array, RecordBatch
 from incsnap.config.servers import RegistrySettings
 from incsnap.envelope.seam import DELETION_STEP, ROW_STEP, TOMBSTONE_STEP, Keyless, PartitionEnd, RecordPlace
 from incsnap.errors import ConfigError
-from incsnap.events import file_number
+from incsnap.events import base_name, file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, partition_counts
-from incsnap.takeover.record_places import PlaceForm, record_places
+from incsnap.takeover.record_places import TRUNCATED, PlaceForm, record_places
 from incsnap.verify.avro_reading import AvroSchemas, as_json
 from incsnap.verify.record_reading import DELETION, TOMBSTONE, UNREADABLE
-from incsnap.verify.topic_side import PartitionPart, messages_of, topic_ends
+from incsnap.verify.topic_side import PartitionPart, messages_of
 
 #: Seconds before the offset's time from which records are read: clocks differ, and a transaction may have begun then.
 _MARGIN_SECONDS = 600
@@ -53,6 +54,7 @@ class WrittenRecords:
         default_factory=dict
     )  #: records behind the ends whose places are unknown, by topic
     files: dict[int, str] = field(default_factory=dict)  #: number of a binlog file -> its name
+    truncations: set[tuple[str, int]] = field(default_factory=set)  #: (file, pos) of the TRUNCATEs with a record
 
 
 def written_records(
@@ -71,6 +73,7 @@ def written_records(
         for _, messages in messages_of(client, [part]):
             reading.add(record_places(messages, form))
         written.files |= reading.files
+        written.truncations |= reading.truncations
         if reading.last is not None and reading.last[0] >= greatest:
             greatest, written.last = reading.last[0], (part.topic, part.partition, reading.last[1])
         if reading.last is not None and reading.greatest is not None and reading.greatest > reading.last[0]:
@@ -105,11 +108,17 @@ class PartitionReading:
         self.keyless: set[tuple[int, int, int]] = set()  #: places of records without a key
         self.unplaced = 0  #: records behind the end, or without any end, that come again
         self.files: dict[int, str] = {}  #: number of a binlog file -> its name
+        self.truncations: set[tuple[str, int]] = set()  #: (file, pos) of the TRUNCATEs with a record
 
     def add(self, batch: RecordBatch) -> None:
         """Add records (columns of RECORD_PLACES) in their order. Raise ConfigError for a record of another form."""
         self._refuse_unreadable(batch)
-        is_event = pc.and_(pc.not_equal(batch.column("state"), TOMBSTONE), pc.invert(batch.column("is_snapshot")))
+        state = batch.column("state")
+        # A truncation's record has no key, so it may be in any partition.
+        truncations = batch.filter(pc.equal(state, TRUNCATED))
+        self.truncations.update(zip(*(truncations.column(name).to_pylist() for name in ("file", "pos")), strict=True))
+        is_change = pc.invert(pc.is_in(state, pa.array([TOMBSTONE, TRUNCATED], pa.int8())))
+        is_event = pc.and_(is_change, pc.invert(batch.column("is_snapshot")))
         has_place = pc.and_(is_event, batch.column("file").is_valid())
         events = batch.filter(has_place)
         if len(events):
@@ -208,16 +217,34 @@ def offsets_at(
         consumer.close()
 
 
-def sent_statements(values: Iterable[Mapping[str, Any]]) -> RecordPlace | None:
+def truncations_between(
+    places: Iterable[tuple[str, int]], least: RecordPlace, upto: tuple[str, int]
+) -> tuple[tuple[int, int], ...]:
+    """Return (file number, pos) of those `places` that are neither before `least` nor behind the binlog's end `upto`.
+
+    Records of an earlier server name other files, or places that this server does not have yet.
+    """
+    here = {(file_number(file), pos) for file, pos in places if _is_before((file, pos), upto)}
+    return tuple(sorted(place for place in here if RecordPlace(*place) >= least))
+
+
+def _is_before(place: tuple[str, int], upto: tuple[str, int]) -> bool:
+    """Whether a place is in the files of the server whose binlog ends at `upto`."""
+    (file, pos), (newest, end) = place, upto
+    return base_name(file) == base_name(newest) and (file_number(file), pos) < (file_number(newest), end)
+
+
+def sent_statements(values: Iterable[Mapping[str, Any]], upto: tuple[str, int]) -> RecordPlace | None:
     """Return the place behind the last statement of a topic of schema changes; None if it has none.
 
-    `values`: values of its records.
+    `values`: values of its records. `upto`: the binlog's end. Statements of an earlier server do not count.
     """
     places = []
     for value in values:
         source = value.get("source") or {}
         if source.get("file") and str(source.get("snapshot") or "false") == "false":
-            places.append(RecordPlace(file_number(source["file"]), int(source["pos"])))
+            file, pos = str(source["file"]), int(source["pos"])
+            places += [RecordPlace(file_number(file), pos)] if _is_before((file, pos), upto) else []
     return None if not places else RecordPlace(max(places).file, max(places).pos, 0, ROW_STEP + 1)
 
 

@@ -14,6 +14,7 @@ from pymysql.connections import Connection
 from incsnap.config.settings import Settings
 from incsnap.events import server_of
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.mysql import watermarks
 from incsnap.verify.allowance import Allowance
@@ -22,7 +23,7 @@ from incsnap.verify.evidence import Evidence
 from incsnap.verify.histories import History, PartitionFacts, note_places, note_records
 from incsnap.verify.proof import Events, LastRecord, Low, Reached, RowPlace, TopicKey
 from incsnap.verify.table_side import VerifiedTable, read_by_keys
-from incsnap.verify.topic_side import parts_between, read_parts, topic_ends
+from incsnap.verify.topic_side import parts_between, read_parts
 
 #: A place behind all others.
 _EVERYTHING = RowPlace(1 << 62, 0)

@@ -18,6 +18,7 @@ from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import ConnectorOffsets
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.mysql import catalog, watermarks
 from incsnap.planner.key_ranges import ranges_of
 from incsnap.verify.allowance import Allowance
@@ -34,7 +35,7 @@ from incsnap.verify.report import Difference, TableReport
 from incsnap.verify.rounds import Limits, settle
 from incsnap.verify.sampling import Sample
 from incsnap.verify.table_side import VerifiedTable
-from incsnap.verify.topic_side import parts_between, topic_ends
+from incsnap.verify.topic_side import parts_between
 from incsnap.verify.whole_tables import TopicCounts, WholeTables
 
 log = logging.getLogger(__name__)

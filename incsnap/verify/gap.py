@@ -24,6 +24,7 @@ from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, key_text, refus
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.mysql import catalog
 from incsnap.mysql.session import connect
@@ -36,7 +37,6 @@ from incsnap.verify.gap_rules import Seam
 from incsnap.verify.gap_sides import GapComparison, TableCounts
 from incsnap.verify.record_reading import for_table
 from incsnap.verify.table_side import VerifiedTable
-from incsnap.verify.topic_side import topic_ends
 from incsnap.verify.verified_tables import TableRefused, shapes_to_compare, verified_table
 
 log = logging.getLogger(__name__)

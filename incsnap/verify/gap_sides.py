@@ -20,6 +20,7 @@ from incsnap.columns.arrow import RecordBatch
 from incsnap.config.settings import Settings
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.planner.key_ranges import RangePart
 from incsnap.tasks.chunk import aside
 from incsnap.tasks.error_text import errors_of_tasks
@@ -27,7 +28,7 @@ from incsnap.verify.allowance import Allowance
 from incsnap.verify.gap_rules import Seam
 from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE
 from incsnap.verify.table_side import VerifiedTable, read_range
-from incsnap.verify.topic_side import PartitionPart, parts_between, read_parts, topic_ends
+from incsnap.verify.topic_side import PartitionPart, parts_between, read_parts
 
 #: Settings of a session for large comparisons, where a job's are for many small batches.
 _SESSION = {

@@ -6,15 +6,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from incsnap.columns.arrow import BytesArray, RecordBatch
 from incsnap.columns.packets import PAD
@@ -37,7 +34,6 @@ TOPIC_RECORDS = pa.schema(
         *VALUES,
     ]
 )
-_REQUEST_SECONDS = 30.0
 #: Seconds without a record or an answer after which Kafka counts as lost.
 _SILENCE_SECONDS = 60.0
 #: Stands in the value of a row that a snapshot has read.
@@ -58,26 +54,6 @@ class PartitionPart:
     partition: int  #: number of the partition
     begin: int  #: first offset
     end: int  #: offset behind the last one
-
-
-def topic_ends(client: ClientSettings, topics: Mapping[str, int], *, first: bool = False) -> dict[tuple[str, int], int]:
-    """Return the end of each partition of `topics`: the offset behind its last committed record.
-
-    `topics`: how many partitions each topic has. `first`: return the offsets of the first records instead. Raise
-    ServerUnreachable if Kafka does not answer.
-    """
-    spec: Any = (OffsetSpec.earliest if first else OffsetSpec.latest)()  # type: ignore[no-untyped-call]
-    asked = {TopicPartition(topic, number): spec for topic, count in topics.items() for number in range(count)}
-    admin = AdminClient(client.for_admin())
-    try:
-        answers = admin.list_offsets(
-            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_REQUEST_SECONDS
-        )
-        return {(each.topic, each.partition): answer.result().offset for each, answer in answers.items()}
-    except KafkaException as error:
-        raise ServerUnreachable(
-            f"Kafka at {client.bootstrap_servers} does not name the ends of topics: {error}"
-        ) from None
 
 
 def parts_between(begins: Mapping[tuple[str, int], int], ends: Mapping[tuple[str, int], int]) -> list[PartitionPart]:

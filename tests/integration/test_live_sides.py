@@ -29,7 +29,8 @@ from tests.support.planned_job import settings_of
 
 pytestmark = pytest.mark.servers
 
-_RECORD = '{"before":null,"after":{"id":%d},"source":{"version":"3","snapshot":"false","file":"%s","pos":%d,"row":0},"op":"c"}'
+_SOURCE = '{"version":"3","snapshot":"false","file":"%s","pos":%d,"row":0}'
+_RECORD = '{"before":null,"after":{"id":%d},"source":' + _SOURCE + ',"op":"c"}'
 _PARTITIONS = 2
 
 

@@ -6,9 +6,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, ensure_topics
 from incsnap.takeover.open_transaction import end_transaction, task_transaction
-from incsnap.verify.topic_side import topic_ends
 from tests.support.kafka import unique
 
 pytestmark = pytest.mark.servers

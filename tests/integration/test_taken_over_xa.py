@@ -14,6 +14,8 @@ from incsnap.checkpoint.taken_over import TakenOver, write_taken_over
 from incsnap.envelope.seam import RecordPlace, Seam
 from incsnap.events import file_number
 from incsnap.mysql.watermarks import executed, high_watermark
+from incsnap.takeover.connector_offset import ConnectorOffset
+from incsnap.takeover.join import join
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.planned_job import PlannedJob, settings_of
@@ -60,6 +62,41 @@ def test_rows_that_were_sent_at_xa_prepare_do_not_come_again_behind_the_seam(
         job.until(topic, 3)
 
         assert [record.value["after"]["id"] for record in job.of(topic)] == [2, 3, 4]
+
+
+def test_the_rest_of_an_xa_rows_event_comes_at_xa_commit(
+    mysql_address: MySqlAddress,
+    kafka_address: str,
+    connection: Connection[Any],
+    database: str,
+    topic_prefix: str,
+    tmp_path: Path,
+) -> None:
+    def run(*statements: str) -> None:
+        with closing(connect(mysql_address, database=database)) as session, session.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    name, rows = f"'{database}'", ", ".join(f"({number})" for number in range(200))
+    run("CREATE TABLE t (id INT PRIMARY KEY)")
+    # The first rows event is sent whole, and of the second one the rows 0 to 10.
+    before, (file, begin) = executed(connection), high_watermark(connection)
+    first, second = "INSERT INTO t VALUES (1000)", f"INSERT INTO t VALUES {rows}"
+    run(f"XA START {name}", first, second, f"XA END {name}", f"XA PREPARE {name}")
+    with connection.cursor() as cursor:
+        cursor.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {begin}")
+        event = [row for row in cursor.fetchall() if str(row[2]).startswith("Write_rows")][1]
+    settings = settings_of(mysql_address, kafka_address, topic_prefix, database)
+    # Debezium sees no beginning of the transaction. So its place is the end of the rows event.
+    place = join(settings, ConnectorOffset(before, file, int(event[4]), row=11)).place
+    assert place.seam.least == RecordPlace(file_number(file), int(event[1]), 11)
+    write_taken_over(Files(str(tmp_path)), place)
+    run(f"XA COMMIT {name}")
+    with closing(PlannedJob(settings, str(tmp_path))) as job:
+        topic = f"{topic_prefix}.{database}.t"
+        job.until(topic, 189)
+
+        assert sorted(record.value["after"]["id"] for record in job.of(topic)) == list(range(11, 200))
 
 
 def server_uuid(connection: Connection[Any]) -> str:

@@ -21,9 +21,9 @@ from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.taken_over import taken_over
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import partition_counts
 from incsnap.tables import TableId
-from incsnap.verify.topic_side import topic_ends
 from lab.addresses import MySqlAddress
 from lab.captured_database import CapturedDatabase, captured_database
 from lab.compare import compare

@@ -130,6 +130,16 @@ def test_a_repair_that_can_ask_nobody_is_refused_before_anything_is_compared(job
     assert "Add --yes" in result.stderr
 
 
+def test_kafka_connect_is_not_asked_about_a_connector_without_a_name(job: Path, tmp_path: Path) -> None:
+    offset = {"file": "binlog.000001", "pos": 4, "gtids": f"{_UUID}:1-5"}
+    offsets = tmp_path / "offsets.json"
+    offsets.write_text(json.dumps({"offsets": [{"partition": {"server": "shop"}, "offset": offset}]}))
+    result = _run("takeover", str(job), "--offsets", str(offsets), "--rest", "http://127.0.0.1:1")
+
+    assert result.exit_code == 2
+    assert "Add the line `name`" in " ".join(result.stderr.split())
+
+
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_servers_that_do_not_answer_are_findings_with_exit_code_2(
     command: str, job: Path, monkeypatch: pytest.MonkeyPatch

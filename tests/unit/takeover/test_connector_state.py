@@ -1,10 +1,19 @@
-"""The address of Kafka Connect in a worker's file."""
+"""Whether a connector runs by its states, and the address of Kafka Connect in a worker's file."""
 
 from __future__ import annotations
 
+import json
+from contextlib import nullcontext
+from http.client import IncompleteRead
+from unittest.mock import Mock, patch
+
 import pytest
 
-from incsnap.takeover.connector_state import rest_of
+from incsnap.errors import ServerUnreachable
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.takeover import connector_state
+from incsnap.takeover.connector_state import rest_of, running_by_group, running_by_rest
+from tests.support.connect_rest import connect_rest
 
 
 @pytest.mark.parametrize(
@@ -26,3 +35,46 @@ from incsnap.takeover.connector_state import rest_of
 )
 def test_the_address_of_rest_is_that_of_the_workers_file(worker: dict[str, str], address: str) -> None:
     assert rest_of(worker) == address
+
+
+@pytest.mark.parametrize(
+    ("states", "runs"),
+    [
+        (["RUNNING", "RUNNING"], True),
+        (["RUNNING", "FAILED"], True),
+        (["PAUSED", "PAUSED"], True),
+        (["RESTARTING", "UNASSIGNED"], True),
+        (["UNASSIGNED", "UNASSIGNED"], True),  # between two workers
+        (["UNASSIGNED"], True),
+        (["STOPPED", "RUNNING"], True),  # the task has not ended yet
+        (["STOPPED", "UNASSIGNED"], False),
+        (["STOPPED"], False),
+        (["FAILED", "FAILED"], False),
+        (["FAILED", "UNASSIGNED"], False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("source", ["rest", "topic"])
+def test_a_connector_without_a_worker_runs_unless_it_is_stopped(states: list[str], runs: bool, source: str) -> None:
+    if source == "rest":
+        with connect_rest([states]) as (address, _):
+            assert bool(running_by_rest(address, "shop")) == runs
+        return
+    keys = [b"status-connector-shop", *(b"status-task-shop-%d" % task for task in range(len(states) - 1))]
+    values = {key: json.dumps({"state": state}).encode() for key, state in zip(keys, states, strict=True)}
+    worker = {"group.id": "g", "status.storage.topic": "statuses"}
+    group = Mock(id="g", members=[1])
+    with (
+        patch.object(connector_state, "admin_client", return_value=Mock(list_groups=Mock(return_value=[group]))),
+        patch.object(connector_state, "newest_values", return_value={**values, b"status-connector-other": b"null"}),
+    ):
+        assert bool(running_by_group(ClientSettings("k:9092", {}), worker, "shop")) == runs
+
+
+def test_an_answer_that_a_killed_worker_has_cut_short_is_none() -> None:
+    cut = Mock(read=Mock(side_effect=IncompleteRead(b'{"name":')))
+    with (
+        patch("urllib.request.urlopen", return_value=nullcontext(cut)),
+        pytest.raises(ServerUnreachable, match="does not answer"),
+    ):
+        running_by_rest("http://connect:8083", "shop")

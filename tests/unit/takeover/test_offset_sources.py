@@ -40,7 +40,10 @@ def test_the_answer_of_rest_is_read(settings: Settings, tmp_path: Path) -> None:
     given = tmp_path / "offsets.json"
     given.write_text(json.dumps({"offsets": [{"partition": {"server": "shop"}, "offset": _OFFSET}]}))
 
-    assert find_offset(settings, connector(tmp_path), None, str(given)).content == _OFFSET
+    kept = find_offset(settings, connector(tmp_path), None, str(given))
+
+    # The answer does not name the connector. The checks whether it runs need its name.
+    assert (kept.connector, kept.content) == ("inventory", _OFFSET)
 
 
 def test_the_file_of_a_standalone_worker_is_found_by_the_workers_file(settings: Settings, tmp_path: Path) -> None:
@@ -88,6 +91,15 @@ def test_an_offset_is_written_beside_those_of_other_connectors(tmp_path: Path) -
     written = read_object(offsets.read_bytes())
     assert written.keys() == {key("inventory", "shop"), key("other", "shop")}
     assert json.loads(written[key("inventory", "shop")]) == _OFFSET
+
+
+def test_a_key_is_written_in_the_bytes_of_connects_converter(tmp_path: Path) -> None:
+    offsets = tmp_path / "offsets"
+
+    to_file(offsets, "größe-表", HandBack("größe", _OFFSET, ()))
+
+    # Connect looks a key up by its bytes.
+    assert list(read_object(offsets.read_bytes())) == ['["größe-表",{"server":"größe"}]'.encode()]
 
 
 def test_the_only_connector_of_a_given_file_may_have_another_name(settings: Settings, tmp_path: Path) -> None:

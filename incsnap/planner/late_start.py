@@ -1,0 +1,34 @@
+"""The refusal of a first start whose take-over is out of date, because the connector has sent records since."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.first_offset import kept_first_offset
+from incsnap.checkpoint.taken_over import taken_over
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import ends_by_topic, has_records
+
+
+def refuse_late_start(settings: Settings, files: Files) -> None:
+    """Raise ConfigError if topics of a connector have more records than the take-over has seen.
+
+    The job would send these changes again, perhaps beside the connector. Call this only before the job's first batch.
+    `files` is incsnap's part of the checkpoint. Raise ServerUnreachable if Kafka does not answer.
+    """
+    taken, first = taken_over(files), kept_first_offset(files)
+    # A job that has begun again at another place has no seam.
+    if taken is None or not taken.ends or (first is not None and not first.seam):
+        return
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    for topic, ends in ends_by_topic(client, taken.ends).items():
+        for number, (before, end) in enumerate(zip_longest(taken.ends[topic], ends, fillvalue=0)):
+            # An aborted transaction moves the end too.
+            if end > before and has_records(client, topic, number, before):
+                raise ConfigError(
+                    f"{topic} has records that were written after `incsnap takeover`: the connector has gone on",
+                    "Stop the connector, and run `incsnap takeover` again.",
+                )

@@ -1,0 +1,87 @@
+"""What the records of a topic say about the place that a connector has reached."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from incsnap.envelope.seam import ROW_STEP, RecordPlace
+from incsnap.errors import ConfigError
+from incsnap.takeover.record_places import PlaceForm, record_places
+from incsnap.takeover.written_records import PartitionReading, sent_statements
+from incsnap.verify.record_reading import RecordForm
+from incsnap.verify.topic_side import PartitionPart
+
+_FORM = PlaceForm(RecordForm(envelope=True, key_schemas=False, schemas=False))
+
+
+class Message:
+    """A message of Kafka."""
+
+    def __init__(self, offset: int, op: str, pos: int, row: int = 0) -> None:
+        self._offset, self._op = offset, op
+        self._source = {"snapshot": "false", "file": "binlog.000012", "pos": pos, "row": row}
+
+    def key(self) -> bytes | None:
+        return None if self._op == "t" else b'{"id":1}'
+
+    def value(self) -> bytes:
+        after = {"id": 1} if self._op in ("c", "u") else None
+        value = {"before": None, "after": after, "source": self._source, "op": self._op, "ts_ms": 1}
+        return json.dumps(value, separators=(",", ":")).encode()
+
+    def offset(self) -> int:
+        return self._offset
+
+    def headers(self) -> None:
+        return None
+
+
+def reading_of(*messages: Message) -> PartitionReading:
+    """Return the reading of a partition with these messages, which are read at once."""
+    reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, len(messages)))
+    reading.add(record_places(messages, _FORM))
+    return reading
+
+
+def test_the_record_of_a_truncation_has_a_place_and_does_not_move_the_end() -> None:
+    reading = reading_of(Message(0, "c", 100), Message(1, "c", 100, 1), Message(2, "t", 400))
+
+    assert reading.truncations == {("binlog.000012", 400)}
+    assert (reading.end, reading.last) == (
+        RecordPlace(12, 100, 1, ROW_STEP).next,
+        (RecordPlace(12, 100, 1, ROW_STEP), 1),
+    )
+    assert (reading.unplaced, reading.keyless) == (0, set())
+    assert reading_of(Message(0, "t", 400)).end is None
+
+
+def test_a_record_of_another_form_is_refused() -> None:
+    reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, 1))
+    message = Message(7, "c", 100)
+    message.value = lambda: b'{"id":1}'  # type: ignore[method-assign]
+
+    with pytest.raises(ConfigError, match="offset 7 of partition 0"):
+        reading.add(record_places([message], _FORM))
+
+
+def statement(file: str, pos: int, snapshot: object = "false") -> dict[str, Any]:
+    """Return the value of a record of a topic of schema changes."""
+    return {"source": {"file": file, "pos": pos, "snapshot": snapshot}}
+
+
+def test_statements_of_an_earlier_server_do_not_count() -> None:
+    upto = ("binlog.000003", 900)
+    values = [
+        statement("mysql-bin.000500", 4),
+        statement("binlog.000500", 4),
+        statement("binlog.000003", 901),
+        statement("binlog.000003", 700, snapshot=True),
+        statement("binlog.000002", 500),
+        statement("binlog.000003", 300),
+    ]
+
+    assert sent_statements(values, upto) == RecordPlace(3, 300, 0, ROW_STEP + 1)
+    assert sent_statements(values[:4], upto) is None
