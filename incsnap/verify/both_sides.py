@@ -7,6 +7,7 @@ import math
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from pymysql.connections import Connection
@@ -23,6 +24,8 @@ from incsnap.verify.proof import Events, LastRecord, Low, Reached, RowPlace, Top
 from incsnap.verify.table_side import VerifiedTable, read_by_keys
 from incsnap.verify.topic_side import parts_between, read_parts, topic_ends
 
+#: Most digits that the spelling of a DOUBLE needs.
+_DOUBLE_DIGITS = 17
 #: A place behind all others.
 _EVERYTHING = RowPlace(1 << 62, 0)
 
@@ -189,7 +192,7 @@ def _is_same(kind: str, left: Any, right: Any) -> bool:
         return True
     if kind == "json" and isinstance(left, str) and isinstance(right, str):
         try:
-            return bool(json.loads(left) == json.loads(right))
+            return _is_same_json(*(json.loads(text, parse_float=Decimal) for text in (left, right)))
         except ValueError:
             return False
     if kind == "vector" and isinstance(left, list) and isinstance(right, list):
@@ -199,6 +202,37 @@ def _is_same(kind: str, left: Any, right: Any) -> bool:
     if kind == "float" and numbers:
         return _single(left) == _single(right) or right == float(f"{left:.6g}")
     return kind == "double" and numbers and left == right
+
+
+def _is_same_json(left: Any, right: Any) -> bool:
+    """Return True if two JSON documents have the same content. `true` is no number. Numbers are compared exactly."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_is_same_json(left[name], right[name]) for name in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_is_same_json, left, right))
+    if all(isinstance(each, int | Decimal) and not isinstance(each, bool) for each in (left, right)):
+        return _is_same_number(left, right)
+    return type(left) is type(right) and bool(left == right)
+
+
+def _is_same_number(left: int | Decimal, right: int | Decimal) -> bool:
+    """Return True if two JSON numbers have the same value, or are two spellings of one DOUBLE.
+
+    MySQL prints the fewest digits of a DOUBLE. Debezium's binlog reader prints up to 17 digits, or all of them.
+    """
+    if left == right:
+        return True
+    if isinstance(left, int) and isinstance(right, int):
+        return False
+    numbers = [float(Decimal(each)) for each in (left, right)]
+    return numbers[0] == numbers[1] and math.isfinite(numbers[0]) and _is_double(left) and _is_double(right)
+
+
+def _is_double(number: int | Decimal) -> bool:
+    """Return True if the number may be the spelling of a DOUBLE: one of at most 17 digits, or one of all digits."""
+    if isinstance(number, Decimal) and len(number.as_tuple().digits) <= _DOUBLE_DIGITS:
+        return True
+    return Decimal(float(number)) == number
 
 
 def _single(number: float) -> float:
