@@ -199,7 +199,15 @@ def test_keys_of_all_types_are_those_of_the_records(
         "s": ("SET('x','y')", ["x,y", "", "y"]),
         "g": ("VARCHAR(9) CHARACTER SET gbk", ["中文", "a", ""]),
         "f": ("DOUBLE", [0.1, -2.5e300, 0]),
+        "single": ("FLOAT", [1.1, 123456.789, -2.5e-7, 3.4e38, 0]),
+        "places": ("FLOAT(7,3)", [1.1, 1234.567, 0.001]),
+        "unknown": ("ENUM('small','large')", ["small", 0]),
+        "blank": ("ENUM('small','')", ["", 0]),
+        "zday": ("DATE", ["0000-00-00", "2026-00-05", "2026-11-00", "0000-11-05", "2026-11-27"]),
+        "zdt": ("DATETIME(3)", ["0000-00-00 00:00:00", "2026-00-00 01:02:03", "2026-11-27 01:02:03"]),
+        "zts": ("TIMESTAMP", ["0000-00-00 00:00:00", "2026-11-27 01:02:03"]),
     }
+    cursor.execute("SET SESSION sql_mode = ''")  # zero dates, and the error value of an ENUM
     modes: list[dict[str, str]] = [
         {},
         {"decimal__handling__mode": "string", "time__precision__mode": "microseconds", "binary__handling__mode": "hex"},
