@@ -22,7 +22,7 @@ from incsnap.verify.evidence import Evidence
 from incsnap.verify.histories import History, PartitionFacts, note_places, note_records
 from incsnap.verify.proof import Events, LastRecord, Low, Reached, RowPlace, TopicKey
 from incsnap.verify.table_side import VerifiedTable, read_by_keys
-from incsnap.verify.topic_side import parts_between, read_parts, topic_ends
+from incsnap.verify.topic_side import PartitionPart, parts_between, read_parts, record_within, topic_ends
 
 #: Most digits that the spelling of a DOUBLE needs.
 _DOUBLE_DIGITS = 17
@@ -55,6 +55,8 @@ class LiveSides:
         self._rows: dict[TopicKey, bytes] = {}
         self._homes: dict[TopicKey, int | None] = {}
         self._owners: dict[TopicKey, list[VerifiedTable]] = {}
+        #: Offset of a record of each partition, the last one that is known.
+        self._newest: dict[tuple[str, int], int] = {}
         self.ends: dict[tuple[str, int], int] = {}
         self.histories: dict[TopicKey, History] = {}
         self.facts: dict[tuple[str, int], PartitionFacts] = {}
@@ -107,6 +109,18 @@ class LiveSides:
         """Return True if a tombstone follows each deletion in the topic."""
         return self._forms[topic].tombstones
 
+    def is_followed(self, topic: str, record: LastRecord) -> bool:
+        """Return True if a record of its partition lies behind `record`.
+
+        The whole topic was read without the offsets of other keys, so the partition is read again behind `record`.
+        """
+        partition = topic, record.partition
+        behind = record.offset + 1
+        if self._newest.get(partition, -1) < behind < self.ends[partition]:
+            part = PartitionPart(*partition, behind, self.ends[partition])
+            self._newest[partition] = max(self._newest.get(partition, -1), record_within(self._client, part))
+        return self._newest.get(partition, -1) >= behind
+
     def partitions(self, topic: str) -> int:
         """Return how many partitions the topic has."""
         return self._counts[topic]
@@ -146,9 +160,9 @@ class TopicNow:
         if record is None:
             return None
         complete = record.tombstone or (record.row is None and not self.sides.has_tombstones(key[0]))
-        record = replace(
-            record, tombstone=complete, followed=self.sides.ends[key[0], record.partition] > record.offset + 1
-        )
+        # Only behind a deletion that lacks its tombstone the next record matters.
+        followed = record.row is None and not complete and self.sides.is_followed(key[0], record)
+        record = replace(record, tombstone=complete, followed=followed)
         row = self.rows.get(key)
         if row is not None and record.row is not None and row != record.row:
             record = replace(record, row=row if self.sides.same_values(key, row, record.row) else record.row)
