@@ -114,7 +114,8 @@ def _unscaled(text: str) -> int:
 
 def _decimal(column: Column, _name: str, modes: Modes, value: Any) -> str:
     if modes.decimal_handling == "precise" and isinstance(value, str):
-        number = Decimal(_unscaled(value)).scaleb(-column.scale)
+        # Decimal.scaleb would round to 28 digits, and a DECIMAL has up to 65.
+        number = Decimal(f"{_unscaled(value)}E-{column.scale}")
     else:
         number = Decimal(str(value) if isinstance(value, float) else value)
     return f"{number:.{column.scale}f}"

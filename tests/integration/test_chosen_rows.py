@@ -187,6 +187,8 @@ def test_keys_of_all_types_are_those_of_the_records(
     columns: dict[str, tuple[str, list[Any]]] = {
         "i": ("BIGINT UNSIGNED", [18446744073709551615, 0, 7]),
         "d": ("DECIMAL(12,3)", ["-1.500", "0.000", "123456789.123"]),
+        "wide": ("DECIMAL(65,30)", ["-12345678901234567890123456789012345.123456789012345678901234567891", "0.1", "0"]),
+        "whole": ("DECIMAL(40,0)", ["1234567890123456789012345678901234567891"]),
         "e": ("ENUM('small','large')", ["small", "large", "small"]),
         "b": ("VARBINARY(8)", [b"\x00\xff", b"", b"abc"]),
         "day": ("DATE", ["1999-12-31", "2026-11-27", "1970-01-01"]),
