@@ -343,6 +343,18 @@ def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
         "transforms__one__regex": ".*[.][tu]",
         "transforms__one__replacement": "all",
     }
+    logical = {
+        "transforms": "one",
+        "transforms__one__type": "ByLogicalTableRouter",
+        "transforms__one__topic__regex": ".*[.][tu]",
+        "transforms__one__topic__replacement": "all",
+    }
+    # Both tables have the text "same".
+    same_text = {
+        **logical,
+        "transforms__one__key__field__regex": "(.*)[.](.*)",
+        "transforms__one__key__field__replacement": "same",
+    }
     rewrite = {
         "transforms": "un",
         "transforms__un__type": "ExtractNewRecordState",
@@ -351,6 +363,8 @@ def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
     cases: tuple[tuple[dict[str, str], str], ...] = (
         ({"message__key__columns": f"{database}.t:at"}, "message.key.columns"),
         (router, f"{database}.u has the same topic all"),
+        ({**logical, "transforms__one__key__enforce__uniqueness": "false"}, f"{database}.u has the same topic all"),
+        (same_text, f"{database}.u has the same topic all"),
         ({"skipped__operations": "d"}, "skipped.operations leaves deletions out"),
         (rewrite, "delete.tombstone.handling.mode=rewrite"),
     )
@@ -362,6 +376,10 @@ def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
         end = to_end(job)
         assert end["status"] == "SKIPPED"
         assert reason in end["reason"]
+    (tmp_path / "signals").unlink()
+    job = make_job(**logical)
+    ask(job, f"{database}.t", keys=[{"id": 9999}], absent="delete")
+    assert (to_end(job)["status"], len(deleted(job, "all"))) == ("SUCCEEDED", 2)
 
 
 @pytest.mark.parametrize(
