@@ -201,14 +201,16 @@ def _shown_as(column: Column, value: KeyValue) -> str:
 def _shown_alike(column: Column, value: KeyValue) -> list[str]:
     """Return SQL conditions for other values of `column` that records show in the same way as `value`.
 
-    A date whose year, month or day is 0 is shown as NULL, or as the epoch if the column is NOT NULL. Only TIMESTAMP has
-    no such date but the whole zero date. The error value of an ENUM is shown as the empty text.
+    A date whose year, month or day is 0, or whose month has no such day (ALLOW_INVALID_DATES), is shown as NULL, or as
+    the epoch if the column is NOT NULL. A TIMESTAMP is such a date only as the whole zero date. The error value of an
+    ENUM is shown as the empty text.
     """
     name = quote(column.name)
     if column.type in _DATED and (value is None if column.nullable else _EPOCH.match(value or "")):
         if column.type == "timestamp":
             return [f"{name} = '0000-00-00 00:00:00'"]
-        return [f"{part}({name}) = 0" for part in ("YEAR", "MONTH", "DAY")]
+        # LAST_DAY of a date without a month is NULL.
+        return [f"YEAR({name}) = 0", f"COALESCE(DAY({name}) NOT BETWEEN 1 AND DAY(LAST_DAY({name})), TRUE)"]
     if column.type == "enum" and value and "" in column.values and int(value) == column.values.index("") + 1:
         return [f"{name} = 0"]
     return []

@@ -36,7 +36,8 @@ def test_listed_keys_are_found_by_the_index(columns: list[Column], keys: list[Ke
         (
             Column("d", "datetime", nullable=False, fraction=3),
             "1970-01-01 00:00:00.000",
-            "(((`d` = '1970-01-01 00:00:00.000' OR YEAR(`d`) = 0 OR MONTH(`d`) = 0 OR DAY(`d`) = 0)))",
+            "(((`d` = '1970-01-01 00:00:00.000' OR YEAR(`d`) = 0"
+            " OR COALESCE(DAY(`d`) NOT BETWEEN 1 AND DAY(LAST_DAY(`d`)), TRUE))))",
         ),
         (Column("d", "datetime", nullable=False), "1970-01-01 00:00:01", "((`d` = '1970-01-01 00:00:01'))"),
         (Column("d", "date", nullable=True), "1970-01-01", "((`d` = '1970-01-01'))"),
