@@ -31,7 +31,7 @@ from incsnap.planner.key_sources import keys_of
 from incsnap.planner.table_ordering import CatalogEntry, Ordering, TableRefused, ordering_of
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.commands import ChosenRows
-from incsnap.snapshot.keys import Key, can_be_limit
+from incsnap.snapshot.keys import Key, can_be_limit, key_literal
 from incsnap.tables import Column
 from incsnap.tasks.formats import format_of
 from incsnap.types.given_values import compared, printed
@@ -167,6 +167,7 @@ def _limit(field: ViewField, modes: Modes, value: object) -> str | None:
         raise _refused(f"{field.name}: a range of a column of the character set {column.charset} is not supported")
     try:
         if isinstance(value, str) and column.type in _TIMES and "T" not in value:
+            key_literal(column, value)
             return value  # as MySQL writes it
         text = printed(column, field.schema(modes).name or "", modes, value, boolean=field.boolean)
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:

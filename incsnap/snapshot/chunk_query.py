@@ -201,9 +201,9 @@ def _shown_as(column: Column, value: KeyValue) -> str:
 def _shown_alike(column: Column, value: KeyValue) -> list[str]:
     """Return SQL conditions for other values of `column` that records show in the same way as `value`.
 
-    A date whose year, month or day is 0, or whose month has no such day (ALLOW_INVALID_DATES), is shown as NULL, or as
-    the epoch if the column is NOT NULL. A TIMESTAMP is such a date only as the whole zero date. The error value of an
-    ENUM is shown as the empty text.
+    An invalid date has a 0 as year, month or day, or a day that its month does not have (ALLOW_INVALID_DATES). It is
+    shown as NULL, or as the epoch if the column is NOT NULL. The only invalid TIMESTAMP is the whole zero date. The
+    error value of an ENUM is shown as the empty text.
     """
     name = quote(column.name)
     if column.type in _DATED and (value is None if column.nullable else _EPOCH.match(value or "")):

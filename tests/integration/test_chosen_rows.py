@@ -277,6 +277,18 @@ def test_a_range_of_the_key_is_read_and_nothing_beside_it(
         assert sorted(ids) == list(expected), limits
 
 
+@pytest.mark.parametrize("value", ["yesterday", ""])
+def test_a_limit_that_is_no_time_is_refused(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, value: str
+) -> None:
+    job = make_job()
+    ask(job, f"{database}.t", **{"from": {"at": value}})
+    end = to_end(job)
+    assert end["status"] == "SKIPPED"
+    assert f"at: {value} is not a value of the column" in end["reason"]
+    assert not job.of(f"{topic_prefix}.{database}.t")
+
+
 def test_a_range_of_a_column_without_an_index_is_refused(
     cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
