@@ -12,7 +12,7 @@ from incsnap.config.settings import Settings
 from incsnap.connect.field_names import unicode_escape
 from incsnap.connect.schema import Schema
 from incsnap.envelope.control_schemas import HEARTBEAT_KEY, NOTIFICATION_KEY, SCHEMA_CHANGE_KEY, TRANSACTION_KEY
-from incsnap.envelope.record_encoder import topics
+from incsnap.envelope.record_encoder import specs_of, topics
 from incsnap.tables import TableId
 from incsnap.transforms.chain import apply_chain
 from incsnap.transforms.record_spec import Constant, RecordSpec, ValueShape
@@ -52,6 +52,23 @@ def tables_by_topic(settings: Settings, tables: Iterable[TableId]) -> dict[str, 
         for topic in topics_of(settings, table):
             owners.setdefault(topic, []).append(table)
     return owners
+
+
+def table_with_same_keys(settings: Settings, table: TableId, others: Iterable[TableId]) -> TableId | None:
+    """Return the first of `others` whose keys cannot be told from those of `table`; None if there is none.
+
+    `others`: tables of the same topic. A router may add a field to keys, and its text may be the same for both tables.
+    Raise ConfigError as `topics_of` does.
+    """
+    own = _texts_in_keys(settings, table)
+    return next((each for each in others if () in own or own & _texts_in_keys(settings, each)), None)
+
+
+def _texts_in_keys(settings: Settings, table: TableId) -> set[tuple[Constant, ...]]:
+    """Return the fields that transforms add to the keys of a table's records, as each kind of record has them."""
+    own, names, headers = topic_of(settings, table), settings.formats.schema_names, context_headers(settings)
+    specs = specs_of(own, settings.transforms, names, headers).values()
+    return {spec.key_fields for spec in specs if spec is not None and spec.event is None}
 
 
 def context_headers(settings: Settings) -> tuple[Constant, ...]:

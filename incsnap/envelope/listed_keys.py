@@ -142,7 +142,7 @@ class ListedKeys:
 
 
 def key_text(value: object) -> str:
-    """Return a key as compact JSON, for lists. Raise KeyRefused if it is no object.
+    """Return a key as compact JSON, for lists. Raise KeyRefused if it is no object, or has a list or an object in it.
 
     A record's key with its schema ({"schema": ..., "payload": ...}) is its payload.
     """
@@ -150,6 +150,10 @@ def key_text(value: object) -> str:
         value = value["payload"]
     if not isinstance(value, dict) or not value:
         raise KeyRefused(f"{shorten(value)} is not the JSON of a record's key, such as {{'id': 5}}")
+    if odd := [name for name, each in value.items() if isinstance(each, list | dict)]:
+        raise KeyRefused(
+            f"{', '.join(odd)} of the key {shorten(value)} is a list or an object, and no column of a key is"
+        )
     return _COMPACT.encode(value)
 
 

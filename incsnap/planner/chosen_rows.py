@@ -19,9 +19,8 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.gap_files import keys_beside
 from incsnap.checkpoint.key_lists import KeyLists
 from incsnap.config.settings import Settings
-from incsnap.config.topics import tables_by_topic
+from incsnap.config.topics import table_with_same_keys, tables_by_topic
 from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, in_order, refusal_of_deletions, refusal_of_keys
-from incsnap.envelope.record_encoder import READ
 from incsnap.envelope.table_format import TableFormat
 from incsnap.envelope.table_view import TableView, ViewField
 from incsnap.errors import IncsnapError, ServerUnreachable, shorten
@@ -32,7 +31,7 @@ from incsnap.planner.key_sources import keys_of
 from incsnap.planner.table_ordering import CatalogEntry, Ordering, TableRefused, ordering_of
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.commands import ChosenRows
-from incsnap.snapshot.keys import Key, can_be_limit
+from incsnap.snapshot.keys import Key, can_be_limit, key_literal
 from incsnap.tables import Column
 from incsnap.tasks.formats import format_of
 from incsnap.types.given_values import compared, printed
@@ -129,12 +128,11 @@ class ChosenRowsOf:
 
     def _sharing(self, connection: Connection[Any], format_: TableFormat) -> str:
         """Return a refusal if another table's records have the same topic and keys of the same form, else ""."""
-        read = format_.encoders[READ]
-        if read is not None and read.spec.key_fields:
-            return ""  # the router names the table in the key
         owners = tables_by_topic(self._settings, captured_tables(connection, self._settings.tables))
-        others = [table for table in owners.get(format_.topic, ()) if table != format_.view.shape.id]
-        return f"{others[0]} has the same topic {format_.topic}, and a key does not tell the table" if others else ""
+        own = format_.view.shape.id
+        others = [table for table in owners.get(format_.topic, ()) if table != own]
+        same = table_with_same_keys(self._settings, own, others)
+        return f"{same} has the same topic {format_.topic}, and a key does not tell the table" if same else ""
 
 
 def _order_of_range(entry: CatalogEntry, view: TableView, surrogate: str, columns: list[Column]) -> Ordering:
@@ -169,6 +167,7 @@ def _limit(field: ViewField, modes: Modes, value: object) -> str | None:
         raise _refused(f"{field.name}: a range of a column of the character set {column.charset} is not supported")
     try:
         if isinstance(value, str) and column.type in _TIMES and "T" not in value:
+            key_literal(column, value)
             return value  # as MySQL writes it
         text = printed(column, field.schema(modes).name or "", modes, value, boolean=field.boolean)
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:

@@ -21,12 +21,18 @@ Five rules hold for every statement:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from incsnap.snapshot.keys import Key, KeyValue, given_literal, key_literal, key_select
 from incsnap.snapshot.window import Chunk
 from incsnap.tables import Column, TableId, quote
+
+#: Types of columns that may have zero dates.
+_DATED = frozenset({"date", "datetime", "timestamp"})
+#: The text of the epoch, which records show for the zero date of a NOT NULL column.
+_EPOCH = re.compile(r"1970-01-01( 00:00:00(\.0+)?)?\Z")
 
 
 def maximum_key(
@@ -97,15 +103,18 @@ def any_of(columns: Sequence[Column], keys: Sequence[Key]) -> str:
 
     MySQL finds the rows by the index. For a row constructor it does so only if there is more than one key.
     https://dev.mysql.com/doc/refman/en/range-optimization.html#row-constructor-range-optimization
+
+    A value is one that records show. Records show other values of the table in the same way, and the condition finds
+    these values too (`_shown_alike`).
     """
-    whole = [key for key in keys if None not in key]
-    others = [key for key in keys if None in key]
+    whole: list[Key] = []
+    others: list[Key] = []
+    for key in keys:
+        is_plain = None not in key and not any(map(_shown_alike, columns, key))
+        (whole if is_plain else others).append(key)
     if len(whole) == 1:
         whole, others = [], [*whole, *others]
-    terms = [
-        f"({' AND '.join(_equal(*each, literal=given_literal) for each in zip(columns, key, strict=True))})"
-        for key in others
-    ]
+    terms = [f"({' AND '.join(_shown_as(*each) for each in zip(columns, key, strict=True))})" for key in others]
     if whole:
         names = ", ".join(quote(column.name) for column in columns)
         listed = (", ".join(map(given_literal, columns, key)) for key in whole)
@@ -181,6 +190,30 @@ def _bounded(columns: Sequence[Column], sign: str, key: Key, descending: Collect
         return f"({branches[0]})"
     triangle = " OR ".join(f"({branch})" for branch in branches)
     return f"({_compared(columns[0], signs[0], key[0], inclusive=True)} AND ({triangle}))"
+
+
+def _shown_as(column: Column, value: KeyValue) -> str:
+    """Return the SQL condition that records show `column` with this value."""
+    conditions = [_equal(column, value, literal=given_literal), *_shown_alike(column, value)]
+    return f"({' OR '.join(conditions)})" if len(conditions) > 1 else conditions[0]
+
+
+def _shown_alike(column: Column, value: KeyValue) -> list[str]:
+    """Return SQL conditions for other values of `column` that records show in the same way as `value`.
+
+    An invalid date has a 0 as year, month or day, or a day that its month does not have (ALLOW_INVALID_DATES). It is
+    shown as NULL, or as the epoch if the column is NOT NULL. The only invalid TIMESTAMP is the whole zero date. The
+    error value of an ENUM is shown as the empty text.
+    """
+    name = quote(column.name)
+    if column.type in _DATED and (value is None if column.nullable else _EPOCH.match(value or "")):
+        if column.type == "timestamp":
+            return [f"{name} = '0000-00-00 00:00:00'"]
+        # LAST_DAY of a date without a month is NULL.
+        return [f"YEAR({name}) = 0", f"COALESCE(DAY({name}) NOT BETWEEN 1 AND DAY(LAST_DAY({name})), TRUE)"]
+    if column.type == "enum" and value and "" in column.values and int(value) == column.values.index("") + 1:
+        return [f"{name} = 0"]
+    return []
 
 
 def _equal(column: Column, value: KeyValue, literal: Callable[[Column, KeyValue], str] = key_literal) -> str:

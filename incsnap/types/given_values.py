@@ -9,11 +9,14 @@ the canonical value again: the JSON must be the given one.
 from __future__ import annotations
 
 import base64
+import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+
+import numpy as np
 
 from incsnap.tables import BYTE_STRINGS, TEXTS, Column
 from incsnap.types.modes import Modes
@@ -57,12 +60,15 @@ def printed(column: Column, schema_name: str, modes: Modes, value: Any, *, boole
 def compared(column: Column, text: str | bytes) -> str | None:
     """Return the text of a value for conditions in SQL (`snapshot.keys.key_literal`), from what `printed` returned.
 
-    Return None if no row of the table can have the value, because an ENUM or a SET has no such literal.
+    Return None if no row of the table can have the value, because an ENUM or a SET has no such literal. The empty text
+    of an ENUM without such a literal is its error value, index 0.
     """
     if isinstance(text, bytes):
         return text.hex()
     if column.type == "enum":
-        return str(column.values.index(text) + 1) if text in column.values else None
+        if text in column.values:
+            return str(column.values.index(text) + 1)
+        return None if text else "0"
     if column.type == "set":
         chosen = text.split(",") if text else []
         if any(literal not in column.values for literal in chosen):
@@ -108,14 +114,22 @@ def _unscaled(text: str) -> int:
 
 def _decimal(column: Column, _name: str, modes: Modes, value: Any) -> str:
     if modes.decimal_handling == "precise" and isinstance(value, str):
-        number = Decimal(_unscaled(value)).scaleb(-column.scale)
+        # Decimal.scaleb would round to 28 digits, and a DECIMAL has up to 65.
+        number = Decimal(f"{_unscaled(value)}E-{column.scale}")
     else:
         number = Decimal(str(value) if isinstance(value, float) else value)
     return f"{number:.{column.scale}f}"
 
 
-def _floating(_column: Column, _name: str, _modes: Modes, value: Any) -> str:
-    return repr(float(value))
+def _floating(column: Column, _name: str, _modes: Modes, value: Any) -> str:
+    """Return the digits of the DOUBLE with exactly the column's value: MySQL compares a FLOAT as this DOUBLE."""
+    number = float(value)
+    if column.type == "float":
+        with np.errstate(over="ignore"):
+            number = float(np.float32(number))
+    if not math.isfinite(number):
+        raise ValueError(f"{value!r} is too large, or is no number")
+    return repr(number)
 
 
 def _bits(column: Column, _name: str, _modes: Modes, value: Any) -> str:

@@ -7,6 +7,7 @@ import math
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from pymysql.connections import Connection
@@ -23,8 +24,10 @@ from incsnap.verify.evidence import Evidence
 from incsnap.verify.histories import History, PartitionFacts, note_places, note_records
 from incsnap.verify.proof import Events, LastRecord, Low, Reached, RowPlace, TopicKey
 from incsnap.verify.table_side import VerifiedTable, read_by_keys
-from incsnap.verify.topic_side import parts_between, read_parts
+from incsnap.verify.topic_side import PartitionPart, parts_between, read_parts, record_within
 
+#: Most digits that the spelling of a DOUBLE needs.
+_DOUBLE_DIGITS = 17
 #: A place behind all others.
 _EVERYTHING = RowPlace(1 << 62, 0)
 
@@ -55,6 +58,8 @@ class LiveSides:
         self._rows: dict[TopicKey, bytes] = {}
         self._homes: dict[TopicKey, int | None] = {}
         self._owners: dict[TopicKey, list[VerifiedTable]] = {}
+        #: Offset of a record of each partition, the last one that is known.
+        self._newest: dict[tuple[str, int], int] = {}
         self.ends: dict[tuple[str, int], int] = {}
         self.histories: dict[TopicKey, History] = {}
         self.facts: dict[tuple[str, int], PartitionFacts] = {}
@@ -117,6 +122,18 @@ class LiveSides:
         """Return True if a tombstone follows each deletion in the topic."""
         return self._forms[topic].tombstones
 
+    def is_followed(self, topic: str, record: LastRecord) -> bool:
+        """Return True if a record of its partition lies behind `record`.
+
+        The whole topic was read without the offsets of other keys, so the partition is read again behind `record`.
+        """
+        partition = topic, record.partition
+        behind = record.offset + 1
+        if self._newest.get(partition, -1) < behind < self.ends[partition]:
+            part = PartitionPart(*partition, behind, self.ends[partition])
+            self._newest[partition] = max(self._newest.get(partition, -1), record_within(self._client, part))
+        return self._newest.get(partition, -1) >= behind
+
     def partitions(self, topic: str) -> int:
         """Return how many partitions the topic has."""
         return self._counts[topic]
@@ -159,9 +176,9 @@ class TopicNow:
         if record is None:
             return None
         complete = record.tombstone or (record.row is None and not self.sides.has_tombstones(key[0]))
-        record = replace(
-            record, tombstone=complete, followed=self.sides.ends[key[0], record.partition] > record.offset + 1
-        )
+        # Only behind a deletion that lacks its tombstone the next record matters.
+        followed = record.row is None and not complete and self.sides.is_followed(key[0], record)
+        record = replace(record, tombstone=complete, followed=followed)
         row = self.rows.get(key)
         if row is not None and record.row is not None and row != record.row:
             record = replace(record, row=row if self.sides.same_values(key, row, record.row) else record.row)
@@ -210,7 +227,7 @@ def _is_same(kind: str, left: Any, right: Any) -> bool:
         return True
     if kind == "json" and isinstance(left, str) and isinstance(right, str):
         try:
-            return bool(json.loads(left) == json.loads(right))
+            return _is_same_json(*(json.loads(text, parse_float=Decimal) for text in (left, right)))
         except ValueError:
             return False
     if kind == "vector" and isinstance(left, list) and isinstance(right, list):
@@ -220,6 +237,37 @@ def _is_same(kind: str, left: Any, right: Any) -> bool:
     if kind == "float" and numbers:
         return _single(left) == _single(right) or right == float(f"{left:.6g}")
     return kind == "double" and numbers and left == right
+
+
+def _is_same_json(left: Any, right: Any) -> bool:
+    """Return True if two JSON documents have the same content. `true` is no number. Numbers are compared exactly."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_is_same_json(left[name], right[name]) for name in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_is_same_json, left, right))
+    if all(isinstance(each, int | Decimal) and not isinstance(each, bool) for each in (left, right)):
+        return _is_same_number(left, right)
+    return type(left) is type(right) and bool(left == right)
+
+
+def _is_same_number(left: int | Decimal, right: int | Decimal) -> bool:
+    """Return True if two JSON numbers have the same value, or are two spellings of one DOUBLE.
+
+    MySQL prints the fewest digits of a DOUBLE. Debezium's binlog reader prints up to 17 digits, or all of them.
+    """
+    if left == right:
+        return True
+    if isinstance(left, int) and isinstance(right, int):
+        return False
+    numbers = [float(Decimal(each)) for each in (left, right)]
+    return numbers[0] == numbers[1] and math.isfinite(numbers[0]) and _is_double(left) and _is_double(right)
+
+
+def _is_double(number: int | Decimal) -> bool:
+    """Return True if the number may be the spelling of a DOUBLE: one of at most 17 digits, or one of all digits."""
+    if isinstance(number, Decimal) and len(number.as_tuple().digits) <= _DOUBLE_DIGITS:
+        return True
+    return Decimal(float(number)) == number
 
 
 def _single(number: float) -> float:

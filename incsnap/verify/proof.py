@@ -100,7 +100,7 @@ class LastRecord:
     tombstone: bool = False
     place: RowPlace | None = None  #: place of its event; None: it has none
     read_at: RowPlace | None = None  #: for a row of a snapshot: place of which the row is, or older; None: unknown
-    followed: bool = False  #: whether another record of the partition lies behind it
+    followed: bool = False  #: for a deletion without its tombstone: whether another record of the partition follows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def judge(
         # A deletion is there, and its tombstone is the record behind it.
         if record.followed:
             return Judgement(Verdict.DIFFERENT)
-        reached = Reached(None, reached.strong if reached.weak is None else reached.weak)
+        reached = Reached(None, max((each for each in (reached.strong, reached.weak) if each), default=None))
     own = None if record is None else record.place
     if has_reached(key, low, events, reached.strong, own):
         return Judgement(Verdict.DIFFERENT)

@@ -7,7 +7,19 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from incsnap.verify.proof import Events, Judgement, LastRecord, Low, Reached, RowPlace, Sides, TopicKey, Verdict, judge
+from incsnap.verify.proof import (
+    Events,
+    Judgement,
+    LastRecord,
+    Low,
+    Reached,
+    RowPlace,
+    Sides,
+    TopicKey,
+    Verdict,
+    is_same,
+    judge,
+)
 from incsnap.verify.proof import observe as observe_sides
 
 #: Why nothing can be proved about a key.
@@ -123,7 +135,7 @@ def _round(sides: KeySides, keys: Collection[TopicKey]) -> dict[TopicKey, Outcom
     shown = {key: (seen.topic.record(key), seen.topic.reached(key)) for key in keys}
     for key, (record, reached) in shown.items():
         # Only a difference needs evidence from before the low watermark.
-        if (record.row if record else None) != seen.rows.get(key):
+        if not is_same(seen.rows.get(key), record):
             since = min(since, *(place for place in (reached.strong, reached.weak) if place is not None), low.end)
     events = sides.events(low, since, seen.high, keys)
     outcomes = {}

@@ -42,6 +42,8 @@ _READ = b'"op":"r"'
 _TOGETHER = 20_000
 #: Messages that are taken at once. The client waits until it has so many, and its queue may have no room for more.
 _AT_ONCE = 2_000
+#: Offsets in which the last record of a partition is looked for first.
+_TAIL_OFFSETS = 1_000
 #: Offsets that one task reads.
 _PART_OFFSETS = 400_000
 
@@ -104,6 +106,20 @@ def messages_of(
             for messages in _messages(consumer, part):
                 if messages:
                     yield part, messages
+
+
+def record_within(client: ClientSettings, part: PartitionPart) -> int:
+    """Return the offset of a committed record of `part`, mostly of the last one; -1 if there is none.
+
+    Markers of transactions have offsets and are no records. Raise ServerUnreachable if Kafka does not answer.
+    """
+    tail = replace(part, begin=max(part.begin, part.end - _TAIL_OFFSETS))
+    for some in (tail, replace(part, end=tail.begin)):
+        if some.begin < some.end:
+            offsets = [message.offset() or 0 for _, messages in messages_of(client, [some]) for message in messages]
+            if offsets:
+                return offsets[-1]
+    return -1
 
 
 def _messages(consumer: Consumer, part: PartitionPart) -> Iterator[list[Message]]:

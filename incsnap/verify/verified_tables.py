@@ -9,8 +9,8 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.config.settings import Settings
+from incsnap.config.topics import table_with_same_keys
 from incsnap.envelope.listed_keys import has_rounded_key, refusal_of_deletions, refusal_of_keys
-from incsnap.envelope.record_encoder import READ
 from incsnap.errors import IncsnapError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
@@ -111,10 +111,9 @@ def refusals_of_repair(settings: Settings, shape: TableShape, beside: Sequence[T
     `beside`: other tables of the same topic.
     """
     format_ = format_of(for_table(settings), shape)
-    read = format_.encoders[READ]
     deletions = refusal_of_deletions(format_)
-    if beside and not deletions and (read is None or not read.spec.key_fields):
-        deletions = f"{beside[0]} has the same topic, and a key does not tell the table"
+    if not deletions and (same := table_with_same_keys(settings, shape.id, beside)) is not None:
+        deletions = f"{same} has the same topic, and a key does not tell the table"
     return refusal_of_keys(format_), deletions
 
 

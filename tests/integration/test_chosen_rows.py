@@ -187,6 +187,8 @@ def test_keys_of_all_types_are_those_of_the_records(
     columns: dict[str, tuple[str, list[Any]]] = {
         "i": ("BIGINT UNSIGNED", [18446744073709551615, 0, 7]),
         "d": ("DECIMAL(12,3)", ["-1.500", "0.000", "123456789.123"]),
+        "wide": ("DECIMAL(65,30)", ["-12345678901234567890123456789012345.123456789012345678901234567891", "0.1", "0"]),
+        "whole": ("DECIMAL(40,0)", ["1234567890123456789012345678901234567891"]),
         "e": ("ENUM('small','large')", ["small", "large", "small"]),
         "b": ("VARBINARY(8)", [b"\x00\xff", b"", b"abc"]),
         "day": ("DATE", ["1999-12-31", "2026-11-27", "1970-01-01"]),
@@ -199,7 +201,18 @@ def test_keys_of_all_types_are_those_of_the_records(
         "s": ("SET('x','y')", ["x,y", "", "y"]),
         "g": ("VARCHAR(9) CHARACTER SET gbk", ["中文", "a", ""]),
         "f": ("DOUBLE", [0.1, -2.5e300, 0]),
+        "single": ("FLOAT", [1.1, 123456.789, -2.5e-7, 3.4e38, 0]),
+        "places": ("FLOAT(7,3)", [1.1, 1234.567, 0.001]),
+        "unknown": ("ENUM('small','large')", ["small", 0]),
+        "blank": ("ENUM('small','')", ["", 0]),
+        "zday": ("DATE", ["0000-00-00", "2026-00-05", "2026-11-00", "0000-11-05", "2026-02-31", "2026-11-27"]),
+        "zdt": (
+            "DATETIME(3)",
+            ["0000-00-00 00:00:00", "2026-00-00 01:02:03", "2026-02-31 00:00:00", "2026-11-27 01:02:03"],
+        ),
+        "zts": ("TIMESTAMP", ["0000-00-00 00:00:00", "2026-11-27 01:02:03"]),
     }
+    cursor.execute("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'")  # zero dates too, and the error value of an ENUM
     modes: list[dict[str, str]] = [
         {},
         {"decimal__handling__mode": "string", "time__precision__mode": "microseconds", "binary__handling__mode": "hex"},
@@ -262,6 +275,18 @@ def test_a_range_of_the_key_is_read_and_nothing_beside_it(
         to_end(job)
         ids = [each.value["after"]["id"] for each in job.of(topic)[before:]]
         assert sorted(ids) == list(expected), limits
+
+
+@pytest.mark.parametrize("value", ["yesterday", ""])
+def test_a_limit_that_is_no_time_is_refused(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, value: str
+) -> None:
+    job = make_job()
+    ask(job, f"{database}.t", **{"from": {"at": value}})
+    end = to_end(job)
+    assert end["status"] == "SKIPPED"
+    assert f"at: {value} is not a value of the column" in end["reason"]
+    assert not job.of(f"{topic_prefix}.{database}.t")
 
 
 def test_a_range_of_a_column_without_an_index_is_refused(
@@ -333,6 +358,18 @@ def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
         "transforms__one__regex": ".*[.][tu]",
         "transforms__one__replacement": "all",
     }
+    logical = {
+        "transforms": "one",
+        "transforms__one__type": "ByLogicalTableRouter",
+        "transforms__one__topic__regex": ".*[.][tu]",
+        "transforms__one__topic__replacement": "all",
+    }
+    # Both tables have the text "same".
+    same_text = {
+        **logical,
+        "transforms__one__key__field__regex": "(.*)[.](.*)",
+        "transforms__one__key__field__replacement": "same",
+    }
     rewrite = {
         "transforms": "un",
         "transforms__un__type": "ExtractNewRecordState",
@@ -341,6 +378,8 @@ def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
     cases: tuple[tuple[dict[str, str], str], ...] = (
         ({"message__key__columns": f"{database}.t:at"}, "message.key.columns"),
         (router, f"{database}.u has the same topic all"),
+        ({**logical, "transforms__one__key__enforce__uniqueness": "false"}, f"{database}.u has the same topic all"),
+        (same_text, f"{database}.u has the same topic all"),
         ({"skipped__operations": "d"}, "skipped.operations leaves deletions out"),
         (rewrite, "delete.tombstone.handling.mode=rewrite"),
     )
@@ -352,6 +391,10 @@ def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
         end = to_end(job)
         assert end["status"] == "SKIPPED"
         assert reason in end["reason"]
+    (tmp_path / "signals").unlink()
+    job = make_job(**logical)
+    ask(job, f"{database}.t", keys=[{"id": 9999}], absent="delete")
+    assert (to_end(job)["status"], len(deleted(job, "all"))) == ("SUCCEEDED", 2)
 
 
 @pytest.mark.parametrize(

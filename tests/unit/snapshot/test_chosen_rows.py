@@ -30,6 +30,26 @@ def test_listed_keys_are_found_by_the_index(columns: list[Column], keys: list[Ke
     assert any_of(columns, keys) == sql
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "sql"),
+    [
+        (
+            Column("d", "datetime", nullable=False, fraction=3),
+            "1970-01-01 00:00:00.000",
+            "(((`d` = '1970-01-01 00:00:00.000' OR YEAR(`d`) = 0"
+            " OR COALESCE(DAY(`d`) NOT BETWEEN 1 AND DAY(LAST_DAY(`d`)), TRUE))))",
+        ),
+        (Column("d", "datetime", nullable=False), "1970-01-01 00:00:01", "((`d` = '1970-01-01 00:00:01'))"),
+        (Column("d", "date", nullable=True), "1970-01-01", "((`d` = '1970-01-01'))"),
+        (Column("d", "timestamp", nullable=True), None, "(((`d` IS NULL OR `d` = '0000-00-00 00:00:00')))"),
+        (Column("e", "enum", values=("a", "")), "2", "(((`e` = 2 OR `e` = 0)))"),
+        (Column("e", "enum", values=("a", "")), "1", "((`e` = 1))"),
+    ],
+)
+def test_values_that_records_show_alike_are_found_together(column: Column, value: str | None, sql: str) -> None:
+    assert any_of([column], [(value,)]) == sql
+
+
 def test_a_text_in_another_character_set_is_converted() -> None:
     assert any_of([Column("g", "char", charset="gbk")], [("a",)]) == "((`g` = CONVERT(_utf8mb4 x'61' USING gbk)))"
 

@@ -68,6 +68,8 @@ def test_a_deletion_without_its_tombstone_is_proved_by_the_record_behind_it() ->
 
     assert judge(KEY, None, followed, LOW, since, far) == Judgement(Verdict.DIFFERENT)
     assert judge(KEY, None, DELETED, LOW, since, far) == Judgement(Verdict.DIFFERENT, weak=True)
+    assert judge(KEY, None, DELETED, LOW, since, Reached(far.strong, RowPlace(1, 1))).verdict is Verdict.DIFFERENT
+    assert judge(KEY, None, DELETED, LOW, since, Reached(None, None)).verdict is Verdict.BEHIND
     assert judge(KEY, None, replace(DELETED, tombstone=True), LOW, since, far) == Judgement(Verdict.EQUAL)
 
 
