@@ -41,11 +41,12 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """A condition that a value is less or greater than another. It does not hold for null."""
+    """A condition that a value is less or greater than another."""
 
     path: tuple[str, ...]  #: as in `OneOf`
     sign: Literal["<", "<=", ">", ">="]  #: of the comparison
     value: Value  #: a text or a number
+    holds_for_null: bool = False  #: whether it holds for the NULL of a column, which the language decides
     kind: Literal["Ordered"] = "Ordered"  #: name of the class where settings are stored as JSON
 
 
