@@ -29,7 +29,7 @@ TARGETS = {
     "Time": ("int32", f"{_LOGICAL}Time"),
     "Timestamp": ("int64", f"{_LOGICAL}Timestamp"),
 }
-_DAY = 86_400_000
+DAY = 86_400_000  #: milliseconds of a day
 #: Letters of SimpleDateFormat that are understood -> Arrow's function for the component of a time.
 _LETTERS = {"y": "year", "M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second", "S": "millisecond"}
 _PART = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
@@ -99,7 +99,7 @@ def _milliseconds(values: Array, schema: Schema, edit: ConvertTimestamp) -> Arra
         return _parsed(values, edit.format)
     numbers = np.asarray(values.fill_null(0)).astype(np.int64)
     if name == "Date":
-        numbers = numbers * _DAY
+        numbers = numbers * DAY
     elif name not in ("Time", "Timestamp"):
         unit = PRECISIONS[edit.precision]
         numbers = numbers * -unit if unit < 0 else _divided(numbers, unit)
@@ -119,15 +119,15 @@ def _written(millis: Array, edit: ConvertTimestamp) -> Array:
             unit = PRECISIONS[edit.precision]
             return pa.array(_divided(numbers, -unit) if unit < 0 else numbers * unit)
         case "Date":
-            return pa.array((numbers // _DAY).astype(np.int32))
+            return pa.array((numbers // DAY).astype(np.int32))
         case "Time":
-            return pa.array((numbers % _DAY).astype(np.int32))
+            return pa.array((numbers % DAY).astype(np.int32))
         case "string":
-            return _formatted(pa.array(numbers).cast(pa.timestamp("ms")), edit.format)
+            return formatted(pa.array(numbers).cast(pa.timestamp("ms")), edit.format)
     return pa.array(numbers)
 
 
-def _formatted(times: Array, pattern: str) -> Array:
+def formatted(times: Array, pattern: str) -> Array:
     """Return the texts of the times in UTC, by a pattern of SimpleDateFormat."""
     texts: list[Any] = []
     for part in parts_of(pattern):
@@ -178,4 +178,4 @@ def _parsed(texts: Array, pattern: str) -> Array:
     months = (year - 1970) * 12 + month - 1
     days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) + number("d", 1) - 1
     clock = (number("H", 0) * 60 + number("m", 0)) * 60 + number("s", 0)
-    return pa.array(days * _DAY + clock * 1000 + number("S", 0))
+    return pa.array(days * DAY + clock * 1000 + number("S", 0))
