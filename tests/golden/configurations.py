@@ -1020,6 +1020,16 @@ CONFIGURATIONS = {
         ),
         Configuration("conditions", conditions.filters("groovy", conditions.GROOVY), tuple(conditions.GROOVY)),
         Configuration(
+            "nulls-in-groovy",
+            conditions.filters("groovy", conditions.NULLS_IN_GROOVY),
+            tuple(conditions.NULLS_IN_GROOVY),
+        ),
+        Configuration(
+            "nulls-in-javascript",
+            conditions.filters("graal.js", conditions.NULLS_IN_JAVASCRIPT),
+            tuple(conditions.NULLS_IN_JAVASCRIPT),
+        ),
+        Configuration(
             "conditions-script", conditions.filters("graal.js", conditions.JAVASCRIPT), tuple(conditions.JAVASCRIPT)
         ),
         Configuration(
