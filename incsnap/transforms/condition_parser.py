@@ -17,6 +17,7 @@ means, so such a condition is refused.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Iterator
 
@@ -252,7 +253,7 @@ def _holds_for_null(sign: str, value: str | int | float, language: str) -> bool:
     if language == GROOVY:
         return sign in ("<", "<=")
     number = _javascripts_number(value) if isinstance(value, str) else value
-    return {"<": 0 < number, "<=": 0 <= number, ">": 0 > number, ">=": 0 >= number}[sign]
+    return {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[sign](0, number)
 
 
 def _javascripts_number(text: str) -> float:

@@ -158,7 +158,8 @@ def test_a_condition_on_columns_is_left_for_the_rows(condition: str, op: str, le
 )
 def test_the_language_says_whether_null_is_less_or_greater(condition: str, language: str, holds: bool) -> None:
     parsed = condition_of(condition, language)
-    assert isinstance(parsed, Ordered) and parsed.holds_for_null == holds
+    assert isinstance(parsed, Ordered)
+    assert parsed.holds_for_null == holds
 
 
 def test_columns_of_a_row_are_those_that_the_value_shows() -> None:
