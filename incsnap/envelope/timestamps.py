@@ -77,6 +77,12 @@ def converted_schema(schema: Schema, edit: ConvertTimestamp, where: str) -> Sche
         )
     if schema.type == "string" and not edit.format:
         raise ConfigError(f"TimestampConverter needs a format to read the text {where}", "Set its format.")
+    if schema.type == "string" and any(part in (("y", 1), ("y", 2)) for part in parts_of(edit.format)):
+        raise ConfigError(
+            f"TimestampConverter cannot read the text {where} by the format {edit.format!r}: the century of two digits"
+            " depends on the day on which Java reads them",
+            "Write yyyy for years of four digits, or leave the field as it is.",
+        )
     kind, logical = TARGETS[edit.target]
     return Schema(kind, schema.optional, logical, None if logical is None else 1)
 
@@ -147,21 +153,28 @@ def formatted(times: Array, pattern: str) -> Array:
 
 
 def _parsed(texts: Array, pattern: str) -> Array:
-    """Return the milliseconds since 1970 that the texts mean in UTC. Raise ValueRefused for a text of another form."""
+    """Return the milliseconds since 1970 that the texts mean in UTC. Raise ValueRefused for a text of another form.
+
+    As Java does, read fewer or more digits than the pattern has letters, and leave text behind the pattern unread. Only
+    a number directly before another one has as many digits as letters.
+    """
     regex, letters = "", []
-    for part in parts_of(pattern):
+    parts = parts_of(pattern)
+    for part, behind in zip(parts, [*parts[1:], ""], strict=True):
         if isinstance(part, str):
             regex += re.escape(part)
             continue
         letter, count = part
         if letter in "XZz":
             regex += r"(?:Z|UTC|\+00:?00)"
-        elif letter in letters:
-            regex += r"\d+"
+            continue
+        digits = rf"\d{{{count}}}" if isinstance(behind, tuple) and behind[0] in _LETTERS else r"\d+"
+        if letter in letters:
+            regex += digits
         else:
             letters.append(letter)
-            regex += rf"(?P<{letter}>\d{{{count},}})"
-    parsed = pc.extract_regex(texts, f"^{regex}$")
+            regex += f"(?P<{letter}>{digits})"
+    parsed = pc.extract_regex(texts, f"^{regex}")
     if parsed.null_count > texts.null_count:
         place = np.flatnonzero(np.asarray(parsed.is_null()) & np.asarray(texts.is_valid()))[0]
         raise ValueRefused(
