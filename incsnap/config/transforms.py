@@ -65,8 +65,8 @@ def _warn_of_unlisted(reader: SettingsReader, setting: str, names: list[str]) ->
         reader.warnings.append(f"Settings without effect, because {setting} does not list {', '.join(lost)}")
 
 
-#: Debezium's options that have no effect here: there is no cache and no OpenTelemetry. Headers that name fields come only
-#: from an ExtractChangedRecordState, and `_refuse_dropped_fields` looks for these.
+#: Debezium's options that have no effect here: there is no cache and no OpenTelemetry. Headers that name fields come
+#: only from an ExtractChangedRecordState, and `_refuse_dropped_fields` looks for these.
 _IDLE = (
     *("logical.table.cache.size", "drop.fields.header.name", "drop.fields.from.key"),
     *("drop.fields.keep.schema.compatible", "tracing.span.context.field", "tracing.operation.name"),
