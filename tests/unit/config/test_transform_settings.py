@@ -251,6 +251,37 @@ def test_what_cannot_be_obeyed_is_refused_by_name(type_: str, options: dict[str,
     assert re.search(message, problem(type_, **options))
 
 
+@pytest.mark.parametrize(
+    ("type_", "options", "advice"),
+    [
+        ("ExtractField$Value", {"field": "after"}, "Write transforms.t.type=io.debezium.transforms.ExtractNewRecord"),
+        ("ExtractField$Value", {"field": "op"}, "Let transforms.t stand behind an ExtractNewRecordState"),
+        ("Flatten$Value", {}, "Let transforms.t stand behind an ExtractNewRecordState"),
+        ("ValueToKey", {"fields": "id"}, "Let transforms.t stand behind an ExtractNewRecordState"),
+    ],
+)
+def test_a_transform_that_no_record_of_a_table_can_pass_is_refused(
+    type_: str, options: dict[str, str], advice: str
+) -> None:
+    message = problem(_KAFKA + type_, **options)
+    assert "the settings has one problem" in message
+    assert f"the records of topic shop.DATABASE.TABLE are envelopes with before and after; {advice}" in message
+    behind = {"transforms": "u,t", "transforms.u.type": _UNWRAP}
+    assert len(loaded(_KAFKA + type_, behind, **options).settings.transforms) == 2
+    some = {
+        "transforms.t.predicate": "p",
+        "predicates": "p",
+        "predicates.p.type": "TopicNameMatches",
+        "predicates.p.pattern": "x",
+    }
+    assert len(loaded(_KAFKA + type_, some, **options).settings.transforms) == 1
+
+
+def test_a_refused_transform_is_the_only_problem_of_its_chain() -> None:
+    behind = {"transforms": "u,t", "transforms.u.type": "com.acme.Unwrap"}
+    assert "has one problem" in problem(f"{_KAFKA}Flatten$Value", behind)
+
+
 def test_a_predicate_that_is_not_supported_is_refused_by_name() -> None:
     others = {"predicates": "p", "predicates.p.type": "com.acme.Mine"}
     assert "predicates.p.type: 'com.acme.Mine' is not one of" in problem(_UNWRAP, others, predicate="p")
