@@ -193,6 +193,19 @@ def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
             {"transforms": "o", "transforms.o.type": "EventRouter", "transforms.o.table.field.payload.id": "k"},
             {"transforms.o.table.field.event.key": "k"},
         ),
+        (
+            {"transforms": "o", "transforms.o.type": "EventRouter", "transforms.o.table.field.event.payload.id": "k"},
+            {"transforms.o.table.field.event.key": "k"},
+        ),
+        (
+            {
+                "transforms": "o",
+                "transforms.o.type": "EventRouter",
+                "transforms.o.table.field.event.payload.id": "k",
+                "transforms.o.table.field.event.key": "l",
+            },
+            {},
+        ),
     ],
 )
 def test_only_what_has_a_newer_form_is_changed(given: dict[str, str], becomes: dict[str, str]) -> None:
