@@ -156,6 +156,11 @@ def _transform(reader: SettingsReader, name: str) -> Transform | None:
     if type_ in TRANSFORMS:
         reader.problem(setting, f"a class of Debezium 3. Write {TRANSFORMS[type_]}, its present name")
         return None
+    if made is None and _maker(f"{type_}$Value"):
+        reader.problems.append(
+            f"{setting}: {type_} is not a class, but two: write {type_}$Value or {type_}$Key, for the value or the key"
+        )
+        return None
     if made is None:
         others = ",".join([*split_list(reader[IGNORE]), f"transforms.{name}"])
         reader.problems.append(

@@ -213,6 +213,8 @@ def test_workers_get_the_same_edits_conditions_and_choices() -> None:
         ("", {}, "transforms.t.type: missing"),
         ("com.acme.Mine", {}, "com.acme.Mine is not supported.*incsnap.ignore=transforms.t\\. "),
         ("Filter", {}, "two classes"),
+        (f"{_KAFKA}InsertField", {}, f"two: write {_KAFKA}InsertField\\$Value or {_KAFKA}InsertField\\$Key, for"),
+        ("Cast", {}, r"Cast is not a class, but two: write Cast\$Value or Cast\$Key"),
         (_UNWRAP, {"delete__tombstone__handling__mode": "none"}, "transforms.t.delete.tombstone.handling.mode: 'none'"),
         (_UNWRAP, {"drop__tombstones": "false"}, "Set transforms.t.delete.tombstone.handling.mode"),
         (_UNWRAP, {"delete__handling__mode": "rewrite"}, "Set transforms.t.delete.tombstone.handling.mode"),
