@@ -253,7 +253,7 @@ def _holds_for_null(sign: str, value: str | int | float, language: str) -> bool:
     if language == GROOVY:
         return sign in ("<", "<=")
     number = _javascripts_number(value) if isinstance(value, str) else value
-    return {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[sign](0, number)
+    return bool({"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[sign](0, number))
 
 
 def _javascripts_number(text: str) -> float:
