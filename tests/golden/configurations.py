@@ -538,6 +538,19 @@ CONFIGURATIONS = {
             ("datetimes",),
         ),
         Configuration(
+            "times-cast",
+            {
+                **SCHEMAS,
+                "time.precision.mode": "connect",
+                **_edited(
+                    ("cast", "Cast$Value"),
+                    cast__spec="d:string,dn:string,dd:string,t:string,tn:string,"
+                    + ",".join(f"t{digits}:string" for digits in range(1, 7)),
+                ),
+            },
+            ("dates", "times", "datetimes"),
+        ),
+        Configuration(
             "headers-moved",
             {
                 **SCHEMAS,
