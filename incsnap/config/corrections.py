@@ -13,6 +13,7 @@ from incsnap.config.names import is_important, unused_names
 from incsnap.config.older_names import (
     DELETE_HANDLING,
     DROP_TOMBSTONES,
+    LISTS,
     OPERATION_HEADER,
     OUTBOX_OPTIONS,
     SOURCE_FIELDS,
@@ -113,6 +114,7 @@ def _name_of(name: str, values: Mapping[str, str]) -> str:
 
 def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[Change]:
     """Yield the settings that a connector's file lacks and that can be known."""
+    yield from _dropped_deletions(values)
     if confluent_cloud.is_managed(values):
         yield from (Change("", *each) for each in confluent_cloud.added(values))
         return
@@ -129,6 +131,30 @@ def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[
         given = (f"producer.{name}", f"producer.override.{name}")
         if name.startswith(_LOGINS) and not any(each in values for each in given):
             yield Change("", given[0], value, "The worker had it. This is the login of the schema history.")
+
+
+def _dropped_deletions(values: Mapping[str, str]) -> Iterator[Change]:
+    """Yield a setting for each unwrap of Debezium 1 that leaves the handling of deletions to the defaults.
+
+    The defaults of Debezium 1 were drop.tombstones=true and delete.handling.mode=drop: no record of a deletion.
+    """
+    renamed = any(_is_of_debezium_1(name) and present_name(name) not in values for name in values)
+    for name in split_list(values.get("transforms", "")):
+        start = f"transforms.{name}."
+        given = values.get(f"{start}type", "").strip()
+        options = (start + option for option in (DROP_TOMBSTONES, DELETE_HANDLING, TOMBSTONE_HANDLING))
+        if (
+            _is(TRANSFORMS.get(given, given), _UNWRAP)
+            and (renamed or given in TRANSFORMS)
+            and not any(values.get(option) for option in options)
+        ):
+            reason = "Debezium 1 sent no record of a deletion by default. Debezium 3 sends a tombstone."
+            yield Change("", start + TOMBSTONE_HANDLING, tombstone_handling("", ""), reason)
+
+
+def _is_of_debezium_1(name: str) -> bool:
+    """Return True if Debezium 2 and 3 do not have the setting `name`."""
+    return name in (*LISTS, "database.server.name") or name.split(".")[:2] == ["database", "history"]
 
 
 def _changed_options(values: Mapping[str, str]) -> dict[str, Change]:

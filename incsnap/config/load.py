@@ -31,8 +31,10 @@ from incsnap.config.references import providers_of
 from incsnap.config.rewriting import rewritten
 from incsnap.config.settings import FailureHandling, RetrySettings, Settings
 from incsnap.config.snapshot import snapshot, start_place
-from incsnap.config.topics import control_topics
+from incsnap.config.topics import control_topics, topics_of
 from incsnap.errors import ConfigError
+from incsnap.tables import TableId
+from incsnap.transforms.chain import asks_for_topics
 
 log = logging.getLogger(__name__)
 
@@ -266,8 +268,13 @@ def _problems(settings: Settings, reader: SettingsReader) -> list[str]:
         *outbox.problems(settings.transforms, settings.formats),
         *unwrap.problems(settings.transforms, settings.formats),
     ]
+    # A transform with a problem is left out of the chain, so the chain behind it would be refused without reason.
+    is_whole = not any(problem.startswith(("transforms", "predicates")) for problem in reader.problems)
     try:
         control_topics(settings)
+        if is_whole and not asks_for_topics(settings.transforms):
+            # The transforms treat all tables alike, so they are asked about one that stands for all.
+            topics_of(settings, TableId("DATABASE", "TABLE"))
     except ConfigError as error:
         problems.append(f"{error.message}; {error.hint}")
     return problems

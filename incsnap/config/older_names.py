@@ -39,6 +39,7 @@ TRANSFORMS = {"io.debezium.transforms.UnwrapFromEnvelope": "io.debezium.transfor
 OUTBOX_OPTIONS = {
     "table.field.payload": "table.field.event.payload",
     "table.field.payload.id": "table.field.event.key",
+    "table.field.event.payload.id": "table.field.event.key",
     "table.field.schema.version": "table.field.event.schema.version",
     "debezium.op.invalid.behavior": "table.op.invalid.behavior",
 }

@@ -40,6 +40,7 @@ def chain(reader: SettingsReader) -> Chain:
         return ()
     predicates = {name: _predicate(reader, name) for name in _names(reader, "predicates")}
     steps = [_step(reader, name, predicates) for name in names if f"transforms.{name}" not in ignored]
+    _refuse_dropped_fields(reader, [name for name in names if f"transforms.{name}" not in ignored])
     _warn_of_unknown_options(reader, [name for name in names if f"transforms.{name}" not in ignored])
     _warn_of_unlisted(reader, "transforms", names)
     _warn_of_unlisted(reader, "predicates", list(predicates))
@@ -64,12 +65,31 @@ def _warn_of_unlisted(reader: SettingsReader, setting: str, names: list[str]) ->
         reader.warnings.append(f"Settings without effect, because {setting} does not list {', '.join(lost)}")
 
 
-#: Debezium's options that have no effect here: there is no cache, no OpenTelemetry, and no header that names fields.
+#: Debezium's options that have no effect here: there is no cache and no OpenTelemetry. Headers that name fields come
+#: only from an ExtractChangedRecordState, and `_refuse_dropped_fields` looks for these.
 _IDLE = (
     *("logical.table.cache.size", "drop.fields.header.name", "drop.fields.from.key"),
     *("drop.fields.keep.schema.compatible", "tracing.span.context.field", "tracing.operation.name"),
     "tracing.with.context.field.only",
 )
+
+
+def _refuse_dropped_fields(reader: SettingsReader, names: list[str]) -> None:
+    """Add a problem for each drop.fields.header.name that names a header of an earlier ExtractChangedRecordState."""
+    listing: dict[str, str] = {}
+    for name in names:
+        start = f"transforms.{name}."
+        made, dropped = _maker(reader.text(f"{start}type")), reader.prefixed(start).get("drop.fields.header.name", "")
+        if made is extract_changed_record_state:
+            headers = (reader.text(f"{start}header.{which}.name") for which in ("changed", "unchanged"))
+            listing |= {header: name for header in headers if header}
+        elif made is extract_new_record_state and dropped in listing:
+            ignoring = ",".join([*split_list(reader[IGNORE]), f"transforms.{name}"])
+            reader.problems.append(
+                f"{start}drop.fields.header.name: not supported. Debezium would leave out the columns that the header"
+                f" {dropped} of transforms.{listing[dropped]} lists. Remove the setting, and rows keep all columns; or"
+                f" leave the transform out with {IGNORE}={ignoring}"
+            )
 
 
 def _warn_of_unknown_options(reader: SettingsReader, names: list[str]) -> None:
@@ -135,6 +155,11 @@ def _transform(reader: SettingsReader, name: str) -> Transform | None:
     made = _maker(type_)
     if type_ in TRANSFORMS:
         reader.problem(setting, f"a class of Debezium 3. Write {TRANSFORMS[type_]}, its present name")
+        return None
+    if made is None and _maker(f"{type_}$Value"):
+        reader.problems.append(
+            f"{setting}: {type_} is not a class, but two: write {type_}$Value or {type_}$Key, for the value or the key"
+        )
         return None
     if made is None:
         others = ",".join([*split_list(reader[IGNORE]), f"transforms.{name}"])

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from incsnap.columns.arrow import Array
 from incsnap.connect.java_floats import java_text
 from incsnap.connect.schema import Schema
+from incsnap.envelope.timestamps import DAY, formatted
 from incsnap.errors import ConfigError, ValueRefused
 
 #: Cast's names of types, with Arrow's types.
@@ -26,6 +27,12 @@ CAST_TYPES = {
     "string": pa.string(),
 }
 _PLAIN = frozenset(CAST_TYPES)
+#: Connect's types of times -> milliseconds in a unit of their numbers.
+_MILLISECONDS: dict[str | None, int] = {
+    f"org.apache.kafka.connect.data.{name}": unit for name, unit in (("Date", DAY), ("Time", 1), ("Timestamp", 1))
+}
+#: Connect's formats of a time of day, of a day, and of other times.
+_PATTERNS = ("HH:mm:ss.SSS'Z'", "yyyy-MM-dd", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
 
 
 def cast_schema(schema: Schema, target: str, where: str) -> Schema:
@@ -44,16 +51,18 @@ def cast_schema(schema: Schema, target: str, where: str) -> Schema:
 def _default(schema: Schema, target: str) -> Any:
     if schema.default is None:
         return None
-    return cast_values(pa.array([schema.default], CAST_TYPES[schema.type]), target)[0].as_py()
+    return cast_values(pa.array([schema.default], CAST_TYPES[schema.type]), target, schema.name)[0].as_py()
 
 
-def cast_values(values: Array, target: str) -> Array:
+def cast_values(values: Array, target: str, name: str | None = None) -> Array:
     """Return the values with the type `target`, as Java converts them. A null stays null.
 
-    Integers are cut to the bits of the type, and floats to whole numbers within its bounds. Raise ValueRefused for a
-    text that is no number.
+    `name` is that of the values' schema. Integers are cut to the bits of the type, and floats to whole numbers within
+    its bounds. Raise ValueRefused for a text that is no number.
     """
     kind = CAST_TYPES[target]
+    if target == "string" and name in _MILLISECONDS:
+        return _dates(values, _MILLISECONDS[name])
     if values.type == kind:
         return values
     if target == "string":
@@ -61,12 +70,26 @@ def cast_values(values: Array, target: str) -> Array:
     if pa.types.is_string(values.type):
         return _parsed(values, target)
     if target == "boolean":
-        return pc.not_equal(values, pa.scalar(0, values.type))
+        numbers = _whole(values, pa.int64()) if pa.types.is_floating(values.type) else values
+        return pc.not_equal(numbers, pa.scalar(0, numbers.type))
     if pa.types.is_boolean(values.type):
         return values.cast(pa.int8()).cast(kind)
     if pa.types.is_floating(values.type) and pa.types.is_integer(kind):
         return _whole(values, kind)
     return values.cast(kind, safe=False)
+
+
+def _dates(values: Array, unit: int) -> Array:
+    """Return the texts of Connect's times, which count `unit` milliseconds, as Connect formats a java.util.Date.
+
+    A time before 1970-01-02 is a time of day to Connect, and midnight is a day.
+    """
+    millis = pa.array(np.asarray(values.fill_null(0)).astype(np.int64) * unit)
+    of_day = pc.less(millis, DAY)
+    is_day = pa.array(np.asarray(millis) % DAY == 0)
+    time, day, whole = (formatted(millis.cast(pa.timestamp("ms")), pattern) for pattern in _PATTERNS)
+    texts = pc.if_else(of_day, time, pc.if_else(is_day, day, whole))
+    return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.string()))
 
 
 def _whole(values: Array, kind: Any) -> Array:
@@ -84,8 +107,13 @@ def _parsed(values: Array, target: str) -> Array:
     """Return the numbers or truth values in texts. A text is true if it is `true` in any letter case."""
     if target == "boolean":
         return pc.equal(pc.utf8_lower(values), "true")
+    kind = CAST_TYPES[target]
     try:
-        return values.cast(CAST_TYPES[target])
+        if pa.types.is_integer(kind):
+            # Java reads a plus sign and no hexadecimal digits. Arrow reads these, and no plus sign.
+            values = pc.replace_substring_regex(values, r"^\+([0-9])", r"\1")
+            values = pc.replace_substring_regex(values, "^(-?0[xX])", r"not decimal: \1")
+        return values.cast(kind)
     except pa.ArrowInvalid as error:
         raise ValueRefused(
             f"Cast to {target} meets a text that is no such number: {error}",

@@ -228,7 +228,7 @@ def _masked(field: RowField, edit: MaskFields, table: TableId) -> RowField:
 def _cast(field: RowField, types: dict[str, str], whole: Whole, table: TableId) -> RowField:
     target = types[field.name if whole.is_struct else ""]
     schema = cast_schema(field.schema, target, f"{table}.{field.name}")
-    return _changed(field, schema, partial(cast_values, target=target))
+    return _changed(field, schema, partial(cast_values, target=target, name=field.schema.name))
 
 
 def _converted(field: RowField, edit: ConvertTimestamp, table: TableId) -> RowField:

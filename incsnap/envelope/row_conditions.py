@@ -1,6 +1,6 @@
 """Conditions on columns, for whole columns at once: which records a filter keeps, and which topics a router chooses.
 
-A comparison with null holds for null alone, as in Groovy and JavaScript. NULL is neither less nor greater than a value.
+Only null equals null, as in Groovy and JavaScript. The language decides whether NULL is less or greater than a value.
 A NULL in a column with a DEFAULT reads as the DEFAULT: Connect's classes give it to Debezium's conditions.
 """
 
@@ -102,7 +102,7 @@ class RowConditions:
                 if isinstance(condition, OneOf):
                     return _one_of(values, condition.values)
                 compared = _COMPARED[condition.sign](*_same_type(values, condition.value))
-                return np.asarray(compared.fill_null(False))
+                return np.asarray(compared.fill_null(condition.holds_for_null))
 
     def _values(self, field: ViewField, columns: Columns, index: Ints | None) -> Array:
         column = columns[field.index]

@@ -29,7 +29,7 @@ TARGETS = {
     "Time": ("int32", f"{_LOGICAL}Time"),
     "Timestamp": ("int64", f"{_LOGICAL}Timestamp"),
 }
-_DAY = 86_400_000
+DAY = 86_400_000  #: milliseconds of a day
 #: Letters of SimpleDateFormat that are understood -> Arrow's function for the component of a time.
 _LETTERS = {"y": "year", "M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second", "S": "millisecond"}
 _PART = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
@@ -77,6 +77,12 @@ def converted_schema(schema: Schema, edit: ConvertTimestamp, where: str) -> Sche
         )
     if schema.type == "string" and not edit.format:
         raise ConfigError(f"TimestampConverter needs a format to read the text {where}", "Set its format.")
+    if schema.type == "string" and any(part in (("y", 1), ("y", 2)) for part in parts_of(edit.format)):
+        raise ConfigError(
+            f"TimestampConverter cannot read the text {where} by the format {edit.format!r}: the century of two digits"
+            " depends on the day on which Java reads them",
+            "Write yyyy for years of four digits, or leave the field as it is.",
+        )
     kind, logical = TARGETS[edit.target]
     return Schema(kind, schema.optional, logical, None if logical is None else 1)
 
@@ -99,7 +105,7 @@ def _milliseconds(values: Array, schema: Schema, edit: ConvertTimestamp) -> Arra
         return _parsed(values, edit.format)
     numbers = np.asarray(values.fill_null(0)).astype(np.int64)
     if name == "Date":
-        numbers = numbers * _DAY
+        numbers = numbers * DAY
     elif name not in ("Time", "Timestamp"):
         unit = PRECISIONS[edit.precision]
         numbers = numbers * -unit if unit < 0 else _divided(numbers, unit)
@@ -119,15 +125,15 @@ def _written(millis: Array, edit: ConvertTimestamp) -> Array:
             unit = PRECISIONS[edit.precision]
             return pa.array(_divided(numbers, -unit) if unit < 0 else numbers * unit)
         case "Date":
-            return pa.array((numbers // _DAY).astype(np.int32))
+            return pa.array((numbers // DAY).astype(np.int32))
         case "Time":
-            return pa.array((numbers % _DAY).astype(np.int32))
+            return pa.array((numbers % DAY).astype(np.int32))
         case "string":
-            return _formatted(pa.array(numbers).cast(pa.timestamp("ms")), edit.format)
+            return formatted(pa.array(numbers).cast(pa.timestamp("ms")), edit.format)
     return pa.array(numbers)
 
 
-def _formatted(times: Array, pattern: str) -> Array:
+def formatted(times: Array, pattern: str) -> Array:
     """Return the texts of the times in UTC, by a pattern of SimpleDateFormat."""
     texts: list[Any] = []
     for part in parts_of(pattern):
@@ -147,21 +153,28 @@ def _formatted(times: Array, pattern: str) -> Array:
 
 
 def _parsed(texts: Array, pattern: str) -> Array:
-    """Return the milliseconds since 1970 that the texts mean in UTC. Raise ValueRefused for a text of another form."""
+    """Return the milliseconds since 1970 that the texts mean in UTC. Raise ValueRefused for a text of another form.
+
+    As Java does, read fewer or more digits than the pattern has letters, and leave text behind the pattern unread. Only
+    a number directly before another one has as many digits as letters.
+    """
     regex, letters = "", []
-    for part in parts_of(pattern):
+    parts = parts_of(pattern)
+    for part, behind in zip(parts, [*parts[1:], ""], strict=True):
         if isinstance(part, str):
             regex += re.escape(part)
             continue
         letter, count = part
         if letter in "XZz":
             regex += r"(?:Z|UTC|\+00:?00)"
-        elif letter in letters:
-            regex += r"\d+"
+            continue
+        digits = rf"\d{{{count}}}" if isinstance(behind, tuple) and behind[0] in _LETTERS else r"\d+"
+        if letter in letters:
+            regex += digits
         else:
             letters.append(letter)
-            regex += rf"(?P<{letter}>\d{{{count},}})"
-    parsed = pc.extract_regex(texts, f"^{regex}$")
+            regex += f"(?P<{letter}>{digits})"
+    parsed = pc.extract_regex(texts, f"^{regex}")
     if parsed.null_count > texts.null_count:
         place = np.flatnonzero(np.asarray(parsed.is_null()) & np.asarray(texts.is_valid()))[0]
         raise ValueRefused(
@@ -178,4 +191,4 @@ def _parsed(texts: Array, pattern: str) -> Array:
     months = (year - 1970) * 12 + month - 1
     days = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) + number("d", 1) - 1
     clock = (number("H", 0) * 60 + number("m", 0)) * 60 + number("s", 0)
-    return pa.array(days * _DAY + clock * 1000 + number("S", 0))
+    return pa.array(days * DAY + clock * 1000 + number("S", 0))

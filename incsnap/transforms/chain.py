@@ -68,6 +68,15 @@ def asks_for_columns(chain: Chain) -> bool:
     )
 
 
+def asks_for_topics(chain: Chain) -> bool:
+    """Return True if the topic decides which records a transform applies to."""
+    return any(
+        isinstance(step.predicate, TopicNameMatches)
+        or (isinstance(step.transform, Filter | ContentBasedRouter) and step.transform.topic_regex)
+        for step in chain
+    )
+
+
 def headers_of_tombstone(chain: Chain, deletion: RecordSpec) -> tuple[Added, ...]:
     """Return the headers that a tombstone gets because its deletion passed through the chain. `deletion` is its spec.
 

@@ -16,6 +16,8 @@ means, so such a condition is refused.
 
 from __future__ import annotations
 
+import math
+import operator
 import re
 from collections.abc import Iterator
 
@@ -178,7 +180,7 @@ class _ConditionParser:
             return equal if sign.startswith("=") else Not(equal)
         if path == ("op",) or value is None or isinstance(value, bool):
             raise NotUnderstoodError(f"{sign!r} compares columns with texts and numbers alone")
-        return Ordered(path, sign, value)  # type: ignore[arg-type]
+        return Ordered(path, sign, value, _holds_for_null(sign, value, self._language))  # type: ignore[arg-type]
 
     def _path(self) -> tuple[str, ...]:
         token = self._take()
@@ -241,6 +243,29 @@ class _ConditionParser:
     def _expect(self, token: str) -> None:
         if not self._skip(token):
             raise NotUnderstoodError(f"{self._next()!r} stands where {token!r} was expected")
+
+
+def _holds_for_null(sign: str, value: str | int | float, language: str) -> bool:
+    """Return True if null stands in the order `sign` to `value`.
+
+    In Groovy null is less than any value. JavaScript takes null for 0, and a text beside it for the number it means.
+    """
+    if language == GROOVY:
+        return sign in ("<", "<=")
+    number = _javascripts_number(value) if isinstance(value, str) else value
+    return bool({"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[sign](0, number))
+
+
+def _javascripts_number(text: str) -> float:
+    """Return the number that a text means in JavaScript; NaN if it means none."""
+    text = text.strip()
+    if whole := re.fullmatch(r"0([xob])([0-9a-f]+)", text, re.IGNORECASE):
+        try:
+            return int(whole[2], {"x": 16, "o": 8, "b": 2}[whole[1].lower()])
+        except ValueError:
+            return math.nan
+    decimal = re.fullmatch(r"[+-]?(Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)", text)
+    return float(text) if decimal else math.nan if text else 0
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:

@@ -41,11 +41,12 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """A condition that a value is less or greater than another. It does not hold for null."""
+    """A condition that a value is less or greater than another."""
 
     path: tuple[str, ...]  #: as in `OneOf`
     sign: Literal["<", "<=", ">", ">="]  #: of the comparison
     value: Value  #: a text or a number
+    holds_for_null: bool = False  #: whether it holds for the NULL of a column, which the language decides
     kind: Literal["Ordered"] = "Ordered"  #: name of the class where settings are stored as JSON
 
 
@@ -136,14 +137,19 @@ def _joined(kind: type[All] | type[AnyOf], parts: list[Condition]) -> Condition:
 
 def asks_for_columns(condition: Condition) -> bool:
     """Return True if the condition asks for more than the operation."""
+    return any(path != ("op",) for path in paths_of(condition))
+
+
+def paths_of(condition: Condition) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the values that the condition asks for."""
     match condition:
         case OneOf(path) | Ordered(path):
-            return path != ("op",)
+            yield path
         case Not(part):
-            return asks_for_columns(part)
+            yield from paths_of(part)
         case All(parts) | AnyOf(parts):
-            return any(map(asks_for_columns, parts))
-    return False
+            for each in parts:
+                yield from paths_of(each)
 
 
 def conditions_of(choice: Choice | str | None) -> Iterator[Condition]:

@@ -51,7 +51,7 @@ class EditFields:
         if self.side == "Key":
             return edited(spec, key=self.edit)
         if not spec.is_tombstone:
-            require_row(self.name, spec)
+            require_row(self.name, spec, takes_after=self.edit == ExtractField("after"))
         return edited(spec, value=self.edit)
 
 
@@ -162,14 +162,17 @@ class HeaderToValue:
         return replace(spec, headers=left) if self.moves else spec
 
 
-def require_row(name: str, spec: RecordSpec) -> None:
-    """Raise ConfigError if the value of the records is no row."""
+def require_row(name: str, spec: RecordSpec, *, takes_after: bool = False) -> None:
+    """Raise ConfigError if the value of the records is no row. `takes_after`: the transform takes `after` out of it."""
     if spec.value is not ValueShape.ROW:
         raise ConfigError(
             f"transforms.{name} edits fields of rows, but the records of topic {spec.topic} are envelopes with before"
             " and after",
-            f"Let transforms.{name} stand behind an ExtractNewRecordState, or give it a predicate (TopicNameMatches)"
-            " that keeps it from these topics.",
+            f"Write transforms.{name}.type=io.debezium.transforms.ExtractNewRecordState with"
+            " delete.tombstone.handling.mode=delete-to-tombstone instead."
+            if takes_after
+            else f"Let transforms.{name} stand behind an ExtractNewRecordState, or give it a predicate"
+            " (TopicNameMatches) that keeps it from these topics.",
         )
 
 

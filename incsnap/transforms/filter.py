@@ -12,8 +12,29 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from incsnap.errors import ConfigError
-from incsnap.transforms.conditions import Condition, NotUnderstoodError, Truth, Value, asks_for_columns, of_operation
-from incsnap.transforms.record_spec import Constant, EnvelopeField, Inserted, RecordSpec, ValueShape
+from incsnap.transforms.conditions import (
+    Condition,
+    NotUnderstoodError,
+    Truth,
+    Value,
+    asks_for_columns,
+    of_operation,
+    paths_of,
+)
+from incsnap.transforms.record_spec import (
+    CastFields,
+    Constant,
+    ConvertTimestamp,
+    Edit,
+    EnvelopeField,
+    ExtractField,
+    HoistField,
+    Inserted,
+    KeepFields,
+    MaskFields,
+    RecordSpec,
+    ValueShape,
+)
 from signals.regex import java_pattern
 
 
@@ -69,15 +90,50 @@ def _known(spec: RecordSpec) -> dict[str, Value]:
     return known
 
 
+def _refuse_edited(setting: str, condition: Condition, spec: RecordSpec) -> None:
+    """Raise ConfigError if the condition asks for a column that an earlier transform has edited.
+
+    The columns are compared as the table has them, before all edits.
+    """
+    for name in (path[-1] for path in paths_of(condition)):
+        if editor := next((class_ for edit in spec.edits if (class_ := _editor(edit, name))), ""):
+            transform = setting.partition(".")[0]
+            raise ConfigError(
+                f"transforms.{setting} asks for {name} behind a {editor} of {name}, but conditions are compared with"
+                " the columns of the table",
+                f"Let transforms.{transform} stand before the {editor}, with a condition on the column of the table.",
+            )
+
+
+def _editor(edit: Edit, name: str) -> str:
+    """Return the class of the transform whose edit changes, renames or removes the column `name`; "" for none."""
+    match edit:
+        case MaskFields(fields) if name in fields:
+            return "MaskField"
+        case CastFields(types) if name in dict(types):
+            return "Cast"
+        case ConvertTimestamp(field) if name == field:
+            return "TimestampConverter"
+        case KeepFields(include, exclude, renames) if (
+            name in exclude or (include and name not in include) or any(name in pair for pair in renames)
+        ):
+            return "ReplaceField"
+        case ExtractField() | HoistField():
+            return type(edit).__name__
+    return ""
+
+
 def condition_on(setting: str, condition: Condition, spec: RecordSpec) -> Condition:
     """Return the condition for records of this spec: a truth value, or a condition on columns.
 
-    `setting`: of the transform, for messages. Raise ConfigError for records that have none of these values.
+    `setting`: of the transform, for messages. Raise ConfigError for records that have none of these values, and for a
+    column that an earlier transform has edited.
     """
     try:
         if spec.value is ValueShape.ENVELOPE:
             return of_operation(condition, spec.op, is_row=False)
         if spec.value is ValueShape.ROW:
+            _refuse_edited(setting, condition, spec)
             return of_operation(condition, spec.op, is_row=True, known=_known(spec))
     except NotUnderstoodError as error:
         raise ConfigError(f"transforms.{setting}: {error}", "Correct the condition.") from None

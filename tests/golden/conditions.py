@@ -95,6 +95,18 @@ JAVASCRIPT = {
     "enum_key": "!['c', 'u'].includes(value.op) || ['x,y'].includes(value.after.s)",
 }
 
+#: Conditions that hold for the NULLs of row 1, and for no other row. In Groovy null is less than any value.
+NULLS_IN_GROOVY = {
+    "integers": _rows((1, "@t < -999 && @t <= -999 && !(@t > -999) && !(@t >= -999) && -999 > @t && !(-999 <= @t)")),
+    "texts": _rows((1, "@v < 'a' && @v <= '' && !(@v > '') && !(@v >= 'a') && 'a' > @v && !('' <= @v)")),
+}
+
+#: In JavaScript null is 0 beside a number, and beside a text that means a number. It equals neither.
+NULLS_IN_JAVASCRIPT = {
+    "integers": _rows((1, "@t < 1 && @t <= 0 && !(@t > 0) && @t >= 0 && @t > -1 && !(@t < 0) && 0 <= @t && @t != 0")),
+    "texts": _rows((1, "!(@v < 'a') && !(@v >= 'a') && @v < '5' && @v >= '' && !(@v > ' 0x1 ') && '-.5e1' < @v")),
+}
+
 #: Conditions on rows behind an ExtractNewRecordState.
 OF_ROWS = {
     "customers": "value.email != '' && value.__deleted == 'false' || value.id == 103",

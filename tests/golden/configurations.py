@@ -538,6 +538,19 @@ CONFIGURATIONS = {
             ("datetimes",),
         ),
         Configuration(
+            "times-cast",
+            {
+                **SCHEMAS,
+                "time.precision.mode": "connect",
+                **_edited(
+                    ("cast", "Cast$Value"),
+                    cast__spec="d:string,dn:string,dd:string,t:string,tn:string,"
+                    + ",".join(f"t{digits}:string" for digits in range(1, 7)),
+                ),
+            },
+            ("dates", "times", "datetimes"),
+        ),
+        Configuration(
             "headers-moved",
             {
                 **SCHEMAS,
@@ -1019,6 +1032,16 @@ CONFIGURATIONS = {
             _ROWS,
         ),
         Configuration("conditions", conditions.filters("groovy", conditions.GROOVY), tuple(conditions.GROOVY)),
+        Configuration(
+            "nulls-in-groovy",
+            conditions.filters("groovy", conditions.NULLS_IN_GROOVY),
+            tuple(conditions.NULLS_IN_GROOVY),
+        ),
+        Configuration(
+            "nulls-in-javascript",
+            conditions.filters("graal.js", conditions.NULLS_IN_JAVASCRIPT),
+            tuple(conditions.NULLS_IN_JAVASCRIPT),
+        ),
         Configuration(
             "conditions-script", conditions.filters("graal.js", conditions.JAVASCRIPT), tuple(conditions.JAVASCRIPT)
         ),

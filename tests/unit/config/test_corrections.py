@@ -186,11 +186,25 @@ def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
             {
                 "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState",
                 "transforms.u.add.fields": "source.ts_ms:ts_ms,source.db:db",
+                "transforms.u.delete.tombstone.handling.mode": "drop",
             },
         ),
         (
             {"transforms": "o", "transforms.o.type": "EventRouter", "transforms.o.table.field.payload.id": "k"},
             {"transforms.o.table.field.event.key": "k"},
+        ),
+        (
+            {"transforms": "o", "transforms.o.type": "EventRouter", "transforms.o.table.field.event.payload.id": "k"},
+            {"transforms.o.table.field.event.key": "k"},
+        ),
+        (
+            {
+                "transforms": "o",
+                "transforms.o.type": "EventRouter",
+                "transforms.o.table.field.event.payload.id": "k",
+                "transforms.o.table.field.event.key": "l",
+            },
+            {},
         ),
     ],
 )
@@ -198,6 +212,27 @@ def test_only_what_has_a_newer_form_is_changed(given: dict[str, str], becomes: d
     changes = corrections(given, {})
     changed = {each.new: given[each.old] if each.value is None else each.value for each in changes if each.new}
     assert changed == becomes
+
+
+@pytest.mark.parametrize(
+    ("others", "added"),
+    [
+        ({"database.server.name": "shop"}, True),
+        ({"database.history.kafka.topic": "history"}, True),
+        ({"table.whitelist": "a.b"}, True),
+        ({"transforms.u.type": "io.debezium.transforms.UnwrapFromEnvelope"}, True),
+        ({"topic.prefix": "shop"}, False),
+        ({"topic.prefix": "shop", "database.server.name": "shop"}, False),
+        ({"database.server.name": "shop", "transforms.u.type": "RegexRouter"}, False),
+        ({"database.server.name": "shop", "transforms.u.drop.tombstones": "false"}, False),
+        ({"database.server.name": "shop", "transforms.u.delete.tombstone.handling.mode": "tombstone"}, False),
+    ],
+)
+def test_an_unwrap_of_debezium_1_still_drops_deletions(others: dict[str, str], added: bool) -> None:
+    given = {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState", **others}
+    lines = [str(each) for each in corrections(given, {}) if not each.old]
+    reason = "added. Debezium 1 sent no record of a deletion by default. Debezium 3 sends a tombstone."
+    assert lines == ([f"transforms.u.delete.tombstone.handling.mode=drop: {reason}"] if added else [])
 
 
 def test_the_brokers_come_from_the_worker_where_there_is_one() -> None:

@@ -213,6 +213,8 @@ def test_workers_get_the_same_edits_conditions_and_choices() -> None:
         ("", {}, "transforms.t.type: missing"),
         ("com.acme.Mine", {}, "com.acme.Mine is not supported.*incsnap.ignore=transforms.t\\. "),
         ("Filter", {}, "two classes"),
+        (f"{_KAFKA}InsertField", {}, f"two: write {_KAFKA}InsertField\\$Value or {_KAFKA}InsertField\\$Key, for"),
+        ("Cast", {}, r"Cast is not a class, but two: write Cast\$Value or Cast\$Key"),
         (_UNWRAP, {"delete__tombstone__handling__mode": "none"}, "transforms.t.delete.tombstone.handling.mode: 'none'"),
         (_UNWRAP, {"drop__tombstones": "false"}, "Set transforms.t.delete.tombstone.handling.mode"),
         (_UNWRAP, {"delete__handling__mode": "rewrite"}, "Set transforms.t.delete.tombstone.handling.mode"),
@@ -249,6 +251,37 @@ def test_workers_get_the_same_edits_conditions_and_choices() -> None:
 )
 def test_what_cannot_be_obeyed_is_refused_by_name(type_: str, options: dict[str, str], message: str) -> None:
     assert re.search(message, problem(type_, **options))
+
+
+@pytest.mark.parametrize(
+    ("type_", "options", "advice"),
+    [
+        ("ExtractField$Value", {"field": "after"}, "Write transforms.t.type=io.debezium.transforms.ExtractNewRecord"),
+        ("ExtractField$Value", {"field": "op"}, "Let transforms.t stand behind an ExtractNewRecordState"),
+        ("Flatten$Value", {}, "Let transforms.t stand behind an ExtractNewRecordState"),
+        ("ValueToKey", {"fields": "id"}, "Let transforms.t stand behind an ExtractNewRecordState"),
+    ],
+)
+def test_a_transform_that_no_record_of_a_table_can_pass_is_refused(
+    type_: str, options: dict[str, str], advice: str
+) -> None:
+    message = problem(_KAFKA + type_, **options)
+    assert "the settings has one problem" in message
+    assert f"the records of topic shop.DATABASE.TABLE are envelopes with before and after; {advice}" in message
+    behind = {"transforms": "u,t", "transforms.u.type": _UNWRAP}
+    assert len(loaded(_KAFKA + type_, behind, **options).settings.transforms) == 2
+    some = {
+        "transforms.t.predicate": "p",
+        "predicates": "p",
+        "predicates.p.type": "TopicNameMatches",
+        "predicates.p.pattern": "x",
+    }
+    assert len(loaded(_KAFKA + type_, some, **options).settings.transforms) == 1
+
+
+def test_a_refused_transform_is_the_only_problem_of_its_chain() -> None:
+    behind = {"transforms": "u,t", "transforms.u.type": "com.acme.Unwrap"}
+    assert "has one problem" in problem(f"{_KAFKA}Flatten$Value", behind)
 
 
 def test_a_predicate_that_is_not_supported_is_refused_by_name() -> None:
@@ -302,6 +335,21 @@ def test_options_that_a_transform_does_not_know_are_told_and_not_called_obeyed(t
 
 _ZONES = "io.debezium.transforms.TimezoneConverter"
 _STATE = "io.debezium.transforms.ExtractChangedRecordState"
+
+
+def test_fields_that_a_header_lists_cannot_be_dropped() -> None:
+    state = {"transforms.s.type": "ExtractChangedRecordState", "transforms.s.header.unchanged.name": "Unchanged"}
+    before, behind = {"transforms": "s,t", **state}, {"transforms": "t,s", **state}
+    message = problem(_UNWRAP, before, drop__fields__header__name="Unchanged")
+    assert "transforms.t.drop.fields.header.name: not supported" in message
+    assert "the header Unchanged of transforms.s" in message
+    assert "incsnap.ignore=transforms.t" in message
+    for others, header in ((before, "Other"), (behind, "Unchanged"), ({}, "Unchanged")):
+        (warning,) = loaded(_UNWRAP, others, drop__fields__header__name=header).warnings
+        assert "transforms.t.drop.fields.header.name" in warning
+        assert "Settings without effect" in warning
+    left_out = loaded(_UNWRAP, {**before, "incsnap.ignore": "transforms.t"}, drop__fields__header__name="Unchanged")
+    assert [type(step.transform) for step in left_out.settings.transforms] == [ExtractChangedRecordState]
 
 
 def test_changed_columns_are_named_in_headers() -> None:

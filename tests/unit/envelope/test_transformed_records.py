@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -60,7 +61,7 @@ def made(*transforms: Any, schemas: bool = False) -> TableFormat:
     )
 
 
-def columns(rows: list[tuple[int, str]]) -> list[Any]:
+def columns(rows: Sequence[tuple[int, str | None]]) -> list[Any]:
     ids, texts = zip(*rows, strict=True)
     return [pa.array(ids, pa.int64()), pa.array(texts, pa.string())]
 
@@ -81,7 +82,7 @@ def changes(format_: TableFormat) -> list[TopicRecords]:
     return of_topics
 
 
-def rows(format_: TableFormat, given: list[tuple[int, str]]) -> dict[int, Any]:
+def rows(format_: TableFormat, given: Sequence[tuple[int, str | None]]) -> dict[int, Any]:
     return snapshot_records(format_, columns(given), SourceConstants("b", 4, 0), PARTITIONS, BUCKETS, now_us=NOW)
 
 
@@ -207,6 +208,12 @@ def test_a_filter_by_columns_sends_the_rows_that_it_is_true_of() -> None:
         (5, "d"),
         (5, None),
     ]
+
+
+def test_a_null_is_less_than_any_value_in_groovy() -> None:
+    for condition, kept in (("value.v < 'a'", 1), ("value.v >= 'a'", 0), ("!('a' > value.v)", 0)):
+        unwrapped = made(ExtractNewRecordState(), Filter("f", condition_of(condition, GROOVY)))
+        assert sum(map(len, rows(unwrapped, [(1, None)]).values())) == kept
 
 
 def test_a_router_by_columns_names_the_topic_of_each_record() -> None:

@@ -122,7 +122,7 @@ _NEW = OneOf(("after", "status"), ("new",))
         ("value.op == 'u' && value.after.status == 'new'", "c", Truth(False)),
         ("!(value.after.status == 'new')", "u", Not(_NEW)),
         ("value.after.id > 5 && 7 >= value.before.id", "u",
-         All((Ordered(("after", "id"), ">", 5), Ordered(("before", "id"), "<=", 7)))),
+         All((Ordered(("after", "id"), ">", 5), Ordered(("before", "id"), "<=", 7, holds_for_null=True)))),
         ("value.after.status in ['new', 'old']", "u", OneOf(("after", "status"), ("new", "old"), in_groovys_list=True)),
         ("value.after.ok == true || value.after.id == 1.5", "u",
          AnyOf((OneOf(("after", "ok"), (True,)), OneOf(("after", "id"), (1.5,))))),
@@ -130,6 +130,36 @@ _NEW = OneOf(("after", "status"), ("new",))
 )  # fmt: skip
 def test_a_condition_on_columns_is_left_for_the_rows(condition: str, op: str, left: Condition) -> None:
     assert of_operation(condition_of(condition, GROOVY), op, is_row=False) == left
+
+
+@pytest.mark.parametrize(
+    ("condition", "language", "holds"),
+    [
+        ("value.after.id < 5", GROOVY, True),
+        ("value.after.id <= -5", GROOVY, True),
+        ("value.after.id > -5", GROOVY, False),
+        ("value.after.id >= 0", GROOVY, False),
+        ("5 > value.after.id", GROOVY, True),
+        ("5 < value.after.id", GROOVY, False),
+        ("value.after.v < ''", GROOVY, True),
+        ("value.after.id < 5", JAVASCRIPT, True),
+        ("value.after.id < 0", JAVASCRIPT, False),
+        ("value.after.id >= 0", JAVASCRIPT, True),
+        ("value.after.id > -0.5", JAVASCRIPT, True),
+        ("0 >= value.after.id", JAVASCRIPT, True),
+        ("value.after.v < 'a'", JAVASCRIPT, False),
+        ("value.after.v >= 'a'", JAVASCRIPT, False),
+        ("value.after.v < '5'", JAVASCRIPT, True),
+        ("value.after.v <= ''", JAVASCRIPT, True),
+        ("value.after.v > ' 0x1 '", JAVASCRIPT, False),
+        ("value.after.v > '0b2'", JAVASCRIPT, False),
+        ("value.after.v > '-.5e1'", JAVASCRIPT, True),
+    ],
+)
+def test_the_language_says_whether_null_is_less_or_greater(condition: str, language: str, holds: bool) -> None:
+    parsed = condition_of(condition, language)
+    assert isinstance(parsed, Ordered)
+    assert parsed.holds_for_null == holds
 
 
 def test_columns_of_a_row_are_those_that_the_value_shows() -> None:

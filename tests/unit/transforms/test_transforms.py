@@ -9,10 +9,24 @@ import pytest
 from incsnap.envelope.record_encoder import CHANGES, READ, TRUNCATION, Operation, specs_of, topics
 from incsnap.errors import ConfigError
 from incsnap.transforms.chain import Chain, Step, apply_chain
-from incsnap.transforms.conditions import OneOf
+from incsnap.transforms.conditions import AnyOf, Choice, Not, OneOf, Ordered
+from incsnap.transforms.content_router import ContentBasedRouter
+from incsnap.transforms.edits import EditFields
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
-from incsnap.transforms.record_spec import Constant, EnvelopeField, RecordSpec, Route, ValueShape, change_spec
+from incsnap.transforms.record_spec import (
+    CastFields,
+    Constant,
+    ConvertTimestamp,
+    EnvelopeField,
+    ExtractField,
+    KeepFields,
+    MaskFields,
+    RecordSpec,
+    Route,
+    ValueShape,
+    change_spec,
+)
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import MODES, ExtractNewRecordState
 
@@ -158,6 +172,35 @@ def test_a_filter_cannot_be_asked_about_what_has_no_operation() -> None:
     with pytest.raises(ConfigError, match=r"transforms\.f\.condition asks for value\.op") as caught:
         apply_chain((Step(Filter("f", OneOf(("op",), ("c",)))),), NOTICE)
     assert "transforms.f.topic.regex" in caught.value.hint
+
+
+_EDITS: list[tuple[Any, str]] = [
+    (MaskFields(("v",)), "MaskField"),
+    (KeepFields(exclude=("v",)), "ReplaceField"),
+    (KeepFields(include=("id",)), "ReplaceField"),
+    (KeepFields(renames=(("w", "v"),)), "ReplaceField"),
+    (CastFields((("v", "string"),)), "Cast"),
+    (ConvertTimestamp("v", "unix"), "TimestampConverter"),
+    (ExtractField("x"), "ExtractField"),
+]
+
+
+@pytest.mark.parametrize(("edit", "class_"), _EDITS)
+def test_a_condition_on_a_column_stands_before_the_transform_that_edits_it(edit: Any, class_: str) -> None:
+    unwrap, edits = ExtractNewRecordState("rewrite"), EditFields("e", "Value", edit)
+    condition = Not(AnyOf((OneOf(("id",), (1,)), Ordered(("v",), "<", 5))))
+    for last in (Filter("f", condition), ContentBasedRouter("f", Choice(condition, "x", None))):
+        with pytest.raises(ConfigError, match=rf"transforms\.f\..* asks for (v|id) behind a {class_}") as refused:
+            values(unwrap, edits, last)
+        assert f"Let transforms.f stand before the {class_}" in refused.value.hint
+    assert values(unwrap, Filter("f", condition), edits)["u"] is ValueShape.ROW
+
+
+def test_a_condition_may_stand_behind_edits_of_other_columns_and_of_keys() -> None:
+    other = EditFields("e", "Value", KeepFields(exclude=("w",), renames=(("x", "y"),)))
+    of_key = EditFields("k", "Key", MaskFields(("v",)))
+    by_column = Filter("f", OneOf(("v",), (1,)))
+    assert values(ExtractNewRecordState(), other, of_key, by_column)["u"] is ValueShape.ROW
 
 
 def test_topics_begin_with_that_of_rows_read_by_select() -> None:
