@@ -12,6 +12,7 @@ from pymysql.cursors import Cursor
 
 from incsnap.config.load import from_properties
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, ensure_topics
 from incsnap.mysql.catalog import shape_of
 from incsnap.tables import TableId
@@ -23,7 +24,6 @@ from incsnap.verify.evidence import Evidence
 from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.rounds import Limits, settle
 from incsnap.verify.table_side import VerifiedTable
-from incsnap.verify.topic_side import topic_ends
 from lab.addresses import MySqlAddress
 from tests.support.kafka import unique
 from tests.support.properties import QUIET
