@@ -23,9 +23,10 @@ from incsnap.mysql.error_codes import GONE, NOT_LET_IN
 METADATA_LOCK_SECONDS = 5
 #: Session variables with the value that we need, whatever the server's defaults for new sessions are.
 _SETTINGS = (
-    # These decide what a SELECT prints and what its text means. Keys of type TIMESTAMP are compared as UTC.
+    # These decide what a SELECT prints and what its text means. Keys of type TIMESTAMP are compared as UTC. A key may
+    # be a date such as 2026-11-31. Without the mode nothing is equal to such a date, or less.
     "time_zone = '+00:00'",
-    "sql_mode = ''",
+    "sql_mode = 'ALLOW_INVALID_DATES'",
     "character_set_client = utf8mb4",
     "character_set_connection = utf8mb4",
     "character_set_results = utf8mb4",

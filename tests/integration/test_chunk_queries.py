@@ -13,6 +13,7 @@ import pytest
 
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.gtid import GtidSet
+from incsnap.mysql import session
 from incsnap.planner.answers import Answers
 from incsnap.snapshot.chunk_query import chunk_tail, condition_probe, maximum_key, next_boundary
 from incsnap.snapshot.keys import Key
@@ -126,6 +127,11 @@ KEYS: dict[str, tuple[str, Column, list[object]]] = {
     ),
     "swe7": ("VARCHAR(9) CHARACTER SET swe7", Column("k", "varchar", charset="swe7"), ["", "a", "Ä", "é", "z", "Z1"]),
     "date": ("DATE", Column("k", "date"), ["0000-00-00", "1000-01-01", "1969-12-31", "1970-01-01", "9999-12-31"]),
+    "invalid date": (
+        "DATE",
+        Column("k", "date"),
+        ["0000-00-00", "2023-02-29", "2024-00-10", "2024-02-00", "2024-02-29", "2024-02-30", "2026-11-31"],
+    ),
     "time": (
         "TIME(6)",
         Column("k", "time", fraction=6),
@@ -135,6 +141,11 @@ KEYS: dict[str, tuple[str, Column, list[object]]] = {
         "DATETIME(6)",
         Column("k", "datetime", fraction=6),
         ["0000-00-00", "1000-01-01", "1999-12-31 23:59:59.999999", "2000-01-01", "9999-12-31 23:59:59.999999"],
+    ),
+    "invalid datetime": (
+        "DATETIME",
+        Column("k", "datetime"),
+        ["2023-02-29 01:02:03", "2024-00-10", "2024-02-29", "2024-02-30 23:59:59", "2026-11-31"],
     ),
     "timestamp": (
         "TIMESTAMP(3)",
@@ -146,8 +157,7 @@ KEYS: dict[str, tuple[str, Column, list[object]]] = {
 
 @pytest.fixture
 def connection(mysql_address: MySqlAddress, database: str) -> Iterator[Connection]:
-    session = "SET time_zone = '+00:00', sql_mode = ''"
-    with closing(connect(mysql_address, database=database, init_command=session)) as opened:
+    with closing(connect(mysql_address, database=database, init_command=session._SESSION)) as opened:
         yield opened
 
 
@@ -189,7 +199,9 @@ def test_chunks_cover_every_row_once_in_the_servers_own_order(connection: Connec
     table = TableId(database, "t")
     query(connection, f"CREATE TABLE t (id INT, k {sql_type} PRIMARY KEY)")
     with connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'")
         cursor.executemany("INSERT INTO t VALUES (%s, %s)", list(enumerate(values)))
+        cursor.execute(session._SESSION)
 
     ordered = [row[0] for row in query(connection, "SELECT id FROM t ORDER BY k")]
 
