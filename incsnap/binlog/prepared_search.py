@@ -72,8 +72,8 @@ class PreparedSearch:
         COMMIT or XA ROLLBACK in the files. Raise ConnectionLost or an IncsnapError if the server cannot be read.
         """
         left, searched = set(xids), {*xids, *(along or ())}
-        #: Names whose transactions have ended in a file that was read, and begun in an older one.
-        ended = set[str]()
+        #: Names of transactions that the files read so far begin or end (`_prepared_in`).
+        newer = set[str]()
         try:
             with closing(self.connect()) as connection, connection.cursor() as cursor:
                 cursor.execute("SELECT @@GLOBAL.gtid_executed")
@@ -88,20 +88,21 @@ class PreparedSearch:
                     if inside:
                         part = _Part(file, end, executed - inside, inside)
                         if along is None:
-                            searched = self._prepared_in(part, ended)
+                            searched = self._prepared_in(part, newer)
                         seen = self._take(part, searched) if searched else set()
-                        left -= seen | ended
+                        left -= seen | newer
                         searched -= seen
         except (pymysql.err.MySQLError, OSError) as failed:
             raise translated(failed) from failed
         return left
 
-    def _prepared_in(self, part: _Part, ended: set[str]) -> set[str]:
+    def _prepared_in(self, part: _Part, newer: set[str]) -> set[str]:
         """Return the names of the transactions that are still prepared at the end of `part` and not held yet.
 
-        `ended` are those that ended in newer files; the names that this file ends and did not begin are added.
+        `newer` are names that newer files begin or end: what an older file has of them has ended. Those of this file
+        are added.
         """
-        names = set[str]()
+        names, met = set[str](), set[str]()
         for mark in self._marks(part, ()):
             xid = mark.transaction.xid
             if mark.prepared:
@@ -109,8 +110,10 @@ class PreparedSearch:
             elif xid in names:
                 names.discard(xid)
             else:
-                ended.add(xid)
-        return {xid for xid in names - ended if not self.prepared.holds(xid)}
+                met.add(xid)
+        prepared = {xid for xid in names - newer if not self.prepared.holds(xid)}
+        newer |= names | met
+        return prepared
 
     def _take(self, part: _Part, xids: Collection[str]) -> set[str]:
         """Search `part` for `xids`, and take those of their transactions that stay prepared.

@@ -42,7 +42,7 @@ def test_a_snapshot_is_followed_from_its_signal_to_the_end_of_the_job(play: Capt
 
         def reading() -> bool:
             status = status_of(play)
-            if status is None or not status.snapshot.windows_in_flight:
+            if status is None or not status.snapshot.active:
                 return False
             shown_now[:] = [status]
             return any(table.rows_done and table.rows_expected for table in status.snapshot.tables)

@@ -361,6 +361,28 @@ def test_one_search_takes_all_transactions_that_were_prepared_before_the_stream(
     assert captured.waiting(job.offset) == []
 
 
+def test_a_name_that_was_used_before_is_found_in_its_last_use(
+    captured: CapturedDatabase, unprivileged: dict[str, str]
+) -> None:
+    first = captured.prepare("INSERT INTO t VALUES (1, 'before')")
+    captured.run("FLUSH BINARY LOGS")
+    captured.end("COMMIT", first)
+    with closing(captured.connect()) as connection, connection.cursor() as cursor:
+        for statement in (
+            f"XA START {first}",
+            "INSERT INTO t VALUES (2, 'x')",
+            f"XA END {first}",
+            f"XA PREPARE {first}",
+        ):
+            cursor.execute(statement)
+    captured.prepared.add(first)
+    job = captured.job(**unprivileged)
+    captured.end("COMMIT", first)
+    job.until(captured.topic(), 1)
+
+    assert captured.ids(job) == [2]
+
+
 def test_check_names_what_is_prepared_and_the_privilege_to_ask(captured: CapturedDatabase) -> None:
     user = f"u{secrets.token_hex(5)}"
     captured.run(f"CREATE USER {user}", f"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}")
