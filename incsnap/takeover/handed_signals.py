@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, ServerUnreachable
-from incsnap.kafka.oauth_login import with_login
 from incsnap.snapshot.offset import Offset
+from incsnap.takeover.obeyed_signals import connectors_group
 
 _REQUEST_SECONDS = 30.0
 
@@ -43,15 +43,9 @@ def commit_signals(settings: Settings, offset: int) -> None:
     Raise ServerUnreachable if Kafka does not answer, and ConfigError if it refuses.
     """
     signals = settings.signals
-    client = {
-        **with_login(signals.consumer),
-        "bootstrap.servers": signals.kafka_bootstrap_servers,
-        "group.id": signals.kafka_group_id,
-        "enable.auto.commit": "false",
-    }
     place = TopicPartition(signals.kafka_topic, 0, offset)
     try:
-        with closing(Consumer(client)) as consumer:
+        with closing(connectors_group(settings)) as consumer:
             # This question has a limit in time, unlike a commit.
             consumer.committed([place], timeout=_REQUEST_SECONDS)
             (committed,) = consumer.commit(offsets=[place], asynchronous=False)

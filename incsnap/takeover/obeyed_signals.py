@@ -13,6 +13,19 @@ from incsnap.kafka.oauth_login import with_login
 _REQUEST_SECONDS = 30.0
 
 
+def connectors_group(settings: Settings) -> Consumer:
+    """Return a consumer of the group to which the connector commits its place in the signal topic."""
+    signals = settings.signals
+    return Consumer(
+        {
+            **with_login(signals.consumer),
+            "bootstrap.servers": signals.kafka_bootstrap_servers,
+            "group.id": signals.kafka_group_id,
+            "enable.auto.commit": "false",
+        }
+    )
+
+
 def obeyed_signals(settings: Settings) -> int | None:
     """Return the offset of the signal topic from which no signal was obeyed; None if nothing says so.
 
@@ -21,14 +34,8 @@ def obeyed_signals(settings: Settings) -> int | None:
     signals = settings.signals
     if "kafka" not in signals.channels:
         return None
-    client = {
-        **with_login(signals.consumer),
-        "bootstrap.servers": signals.kafka_bootstrap_servers,
-        "group.id": signals.kafka_group_id,
-        "enable.auto.commit": "false",
-    }
     try:
-        with closing(Consumer(client)) as consumer:
+        with closing(connectors_group(settings)) as consumer:
             (place,) = consumer.committed([TopicPartition(signals.kafka_topic, 0)], timeout=_REQUEST_SECONDS)
     except KafkaException as error:
         raise ServerUnreachable(

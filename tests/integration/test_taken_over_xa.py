@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,13 @@ from tests.support.planned_job import PlannedJob, settings_of
 pytestmark = pytest.mark.servers
 
 
+def run_in(mysql: MySqlAddress, database: str, *statements: str) -> None:
+    """Run the statements in a session of their own: it may leave no transaction open."""
+    with closing(connect(mysql, database=database)) as session, session.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
 @pytest.mark.parametrize("ends_before_the_start", [True, False])
 def test_rows_that_were_sent_at_xa_prepare_do_not_come_again_behind_the_seam(
     mysql_address: MySqlAddress,
@@ -33,11 +41,7 @@ def test_rows_that_were_sent_at_xa_prepare_do_not_come_again_behind_the_seam(
     tmp_path: Path,
     ends_before_the_start: bool,
 ) -> None:
-    def run(*statements: str) -> None:
-        # A session of its own: it may leave no transaction open.
-        with closing(connect(mysql_address, database=database)) as session, session.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
+    run = partial(run_in, mysql_address, database)
 
     name = f"'{database}'"
     run("CREATE TABLE t (id INT PRIMARY KEY)")
@@ -72,10 +76,7 @@ def test_the_rest_of_an_xa_rows_event_comes_at_xa_commit(
     topic_prefix: str,
     tmp_path: Path,
 ) -> None:
-    def run(*statements: str) -> None:
-        with closing(connect(mysql_address, database=database)) as session, session.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
+    run = partial(run_in, mysql_address, database)
 
     name, rows = f"'{database}'", ", ".join(f"({number})" for number in range(200))
     run("CREATE TABLE t (id INT PRIMARY KEY)")
