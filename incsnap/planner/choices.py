@@ -24,6 +24,8 @@ from incsnap.version import __version__
 
 #: The setting that identifies a job.
 PREFIX = "topic.prefix"
+#: The setting of a job's topics that is written only if it has another value than its default.
+NAMING = "topic.naming.strategy"
 COLUMNS = "message.key.columns, column lists and masks"
 KEYS = "key.converter, schema.name.adjustment.mode"
 TABLES = "database, table include and exclude lists"
@@ -31,8 +33,9 @@ TRANSFORMS = "transforms, predicates"
 MODES = "handling modes"
 #: Characters. Longer values are written as digests, and so is each value that may hold a secret (the salt of a mask).
 _SHOWN = 60
-#: Fields of `ColumnRules` and `Modes` that move no record to another bucket: they decide what schemas show of columns,
-#: and how JSON shows a decimal. The releases before 2026-11-24 did not write these fields.
+#: Fields of `ColumnRules` and `Modes` that move no record to another bucket: they decide what schemas of values show of
+#: columns, and how JSON shows a decimal. Comments are in schemas of keys too: `_comments_of_keys` says when they count.
+#: The releases before 2026-11-24 did not write these fields.
 _OF_SCHEMAS = frozenset({"typed", "typed_as", "comments", "json_decimals"})
 #: Tables were written as objects of two names at first, and as lists of two names later.
 _AS_LIST = ("TableId", "")
@@ -71,12 +74,19 @@ def choices(settings: Settings) -> dict[str, str]:
     by_property = {
         PREFIX: settings.topic_prefix,
         "topic.delimiter": settings.topic_delimiter,
+        **_not_default(NAMING, "unicode" if settings.unicode_topics else "", ""),
         "signal.data.collection": str(settings.signals.data_collection or "") if source else "",
         "provide.transaction.metadata, topic.transaction": (
             settings.transaction_topic if settings.transaction_metadata else ""
         ),
         "notification.sink.topic.name": (settings.notifications.sink_topic or "") if notified else "",
-        KEYS: _text({**_values(formats.key), **_not_default("names", formats.schema_names, "none")}),
+        KEYS: _text(
+            {
+                **_values(formats.key),
+                **_not_default("names", formats.schema_names, "none"),
+                **_comments_of_keys(settings),
+            }
+        ),
         TABLES: _text(
             {
                 **settings.tables.model_dump(mode="json", exclude_defaults=True),
@@ -98,7 +108,7 @@ def changes_since(before: PlannedWith, settings: Settings) -> str:
         same |= older_forms(settings)
     return "; ".join(
         f"{name} (was {value or 'none'}, is {now.get(name) or 'none'})"
-        for name, value in before.values.items()
+        for name, value in {NAMING: "", **before.values}.items()
         if value not in same.get(name, {""})
     )
 
@@ -146,6 +156,12 @@ def _values(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_values(each) for each in value]
     return value
+
+
+def _comments_of_keys(settings: Settings) -> dict[str, bool]:
+    """Return a field if keys have a schema, or its id, and the schema shows comments of columns."""
+    key = settings.formats.key
+    return {"comments": True} if settings.columns.comments and (key.schemas or key.is_registered) else {}
 
 
 def _not_default(name: str, value: str, default: str) -> dict[str, str]:

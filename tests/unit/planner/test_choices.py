@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from incsnap.checkpoint.planned_batch import PlannedWith
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.planner.choices import changes_since, older_forms, planned_with
+from incsnap.tables import Column, SourceType, TableId, TableShape
+from incsnap.tasks.formats import format_of
+from tests.support.properties import NEEDED
 
 KEPT: Any = json.loads(Path(__file__).with_name("older_choices.json").read_text())
 RECORDED = [(release, case) for release, cases in KEPT["releases"].items() for case in cases]
@@ -77,3 +82,78 @@ def test_a_value_that_no_older_release_knew_has_no_older_form() -> None:
 
 def test_secrets_are_written_as_digests() -> None:
     assert "pepper" not in str(planned_with(settings("tables")))
+
+
+_WITH_SCHEMAS = {
+    **NEEDED,
+    "key.converter": "JsonConverter",
+    "key.converter.schemas.enable": "true",
+    "value.converter": "JsonConverter",
+}
+#: Settings that shape records in some way. Which of them reach topics or keys is for the test to see.
+_SHAPING = {
+    "bigint.unsigned.handling.mode": "precise",
+    "binary.handling.mode": "hex",
+    "column.mask.with.3.chars": r"shop\.my_t\.v",
+    "column.propagate.source.type": ".*",
+    "decimal.handling.mode": "double",
+    "enable.time.adjuster": "false",
+    "extended.headers.enabled": "true",
+    "field.name.adjustment.mode": "avro",
+    "include.query": "true",
+    "include.schema.comments": "true",
+    "incsnap.debezium.version": "3.7",
+    "key.converter.decimal.format": "numeric",
+    "key.converter.schemas.enable": "false",
+    "message.key.columns": "shop.my_t:v",
+    "schema.name.adjustment.mode": "avro",
+    "time.precision.mode": "connect",
+    "tombstones.on.delete": "false",
+    "topic.delimiter": "-",
+    "topic.naming.strategy": "io.debezium.schema.DefaultUnicodeTopicNamingStrategy",
+    "value.converter.schemas.enable": "false",
+}
+_SHAPE = TableShape(
+    TableId("shop", "my_t"),
+    (
+        Column("id", "int", nullable=False),
+        Column("a b", "decimal", nullable=False, precision=5, scale=2),
+        Column("small", "tinyint", nullable=False),
+        Column("at", "datetime", nullable=False, fraction=6),
+        Column("large", "bigint", nullable=False, unsigned=True),
+        Column("raw", "binary", nullable=False, length=2, charset="binary"),
+        Column("v", "varchar", length=40, charset="utf8mb4"),
+    ),
+    key=(0, 1, 2, 3, 4, 5),
+    sources=((0, SourceType("INT", 11)),),
+    comments=((0, "the number"),),
+)
+_ROW = [
+    pa.array([7]),
+    pa.array([Decimal("1.25")], pa.decimal128(5, 2)),
+    pa.array([1]),
+    pa.array([1_700_000_000_000_000]),
+    pa.array([9], pa.uint64()),
+    pa.array([b"ab"]),
+    pa.array(["x"]),
+]
+
+
+@pytest.mark.parametrize("name", _SHAPING)
+def test_a_setting_that_changes_the_topic_or_the_key_is_a_choice(name: str) -> None:
+    """A repeated batch would send such records to other buckets, some of which have been committed."""
+    base, shaped = (from_properties({**_WITH_SCHEMAS, **more}, {}).settings for more in ({}, {name: _SHAPING[name]}))
+    one, other = (format_of(each, _SHAPE) for each in (base, shaped))
+    if (one.topic, one.keys(_ROW)) != (other.topic, other.keys(_ROW)):
+        assert changes_since(planned_with(base), shaped)
+        assert changes_since(planned_with(shaped), base)
+
+
+def test_some_of_these_settings_change_topics_and_keys() -> None:
+    base = from_properties(_WITH_SCHEMAS, {}).settings
+    changing = {
+        name
+        for name, value in _SHAPING.items()
+        if changes_since(planned_with(base), from_properties({**_WITH_SCHEMAS, name: value}, {}).settings)
+    }
+    assert {"include.schema.comments", "topic.naming.strategy", "decimal.handling.mode"} <= changing
