@@ -76,8 +76,9 @@ def test_tagged_compressed_and_checksum_free_transactions_are_read() -> None:
         (made.gtid_body(1, 1_700_000_000_000_001), 1_700_000_000_000_001),
         (made.gtid_body(1, 1_700_000_000_000_001, 1_600_000_000_000_002), 1_600_000_000_000_002),
         (made.gtid_body(1, 1_700_000_000_000_001)[:42], made.TS * 1_000_000),
+        (made.gtid_body(1, 1_700_000_000_000_001, 0), made.TS * 1_000_000),
     ],
-    ids=["once", "first elsewhere", "by an old server, in seconds"],
+    ids=["once", "first elsewhere", "by an old server, in seconds", "by a replica of an old server, in seconds"],
 )
 def test_a_transaction_has_the_time_of_its_first_commit(gtid: bytes, ts_us: int) -> None:
     log = Binlog()
@@ -86,6 +87,16 @@ def test_a_transaction_has_the_time_of_its_first_commit(gtid: bytes, ts_us: int)
     [one] = stream.slices(START, stream.cut(START)[0])
 
     assert [(each.gtid, each.ts_us) for each in transactions_of(one)] == [(f"{SID}:1", ts_us)]
+
+
+@pytest.mark.parametrize(("original", "ts_us"), [(0, made.TS * 1_000_000), (1_600_000_000_000_002,) * 2])
+def test_a_tagged_transaction_of_a_replica_has_the_time_of_its_source(original: int, ts_us: int) -> None:
+    log = Binlog()
+    log.add([BEGIN, T, rows(b"a"), XID], tag="app", original_us=original)
+    stream = Stream().feed(log.dump(GtidSet()))
+    [one] = stream.slices(START, stream.cut(START)[0])
+
+    assert [(each.gtid, each.ts_us) for each in transactions_of(one)] == [(f"{SID}:app:1", ts_us)]
 
 
 def test_positions_are_64_bits_wide() -> None:
