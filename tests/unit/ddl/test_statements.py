@@ -60,6 +60,8 @@ def touched(sql: str, sql_mode: int | None = None) -> set[str] | str | None:
         ("XA COMMIT X'61',X'',1", None),
         ("SAVEPOINT `TABLE`", None),
         ("ANALYZE TABLE t", None),
+        ("INSERT INTO t VALUES (1)", None),
+        ("SELECT `shop`.`f`(1)", None),
         ("ALTER", _ALL),
         ("DROP TABLE", _ALL),
         ("RENAME TABLE a", _ALL),
