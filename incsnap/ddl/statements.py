@@ -56,6 +56,7 @@ _OTHER_OBJECTS = frozenset(
         "LIBRARY",
         "LOGFILE",
         "MASKING",
+        "COMPRESSION_DICTIONARY",  # of Percona Server
     )
 )
 #: First words of the options of ALTER DATABASE. If they follow at once, the statement is about the session's database.

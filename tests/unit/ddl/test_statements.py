@@ -59,6 +59,8 @@ def touched(sql: str, sql_mode: int | None = None) -> set[str] | str | None:
         ("FLUSH PRIVILEGES", None),
         ("XA COMMIT X'61',X'',1", None),
         ("SAVEPOINT `TABLE`", None),
+        ("CREATE COMPRESSION_DICTIONARY IF NOT EXISTS d ('TABLE t')", None),
+        ("DROP COMPRESSION_DICTIONARY d", None),
         ("ANALYZE TABLE t", None),
         ("INSERT INTO t VALUES (1)", None),
         ("SELECT `shop`.`f`(1)", None),
