@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import AfterValidator, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 _NAME = r"\s*(?:`((?:[^`]|``)+)`|([^.`\s](?:[^.]*[^.\s])?))\s*"
@@ -63,6 +63,20 @@ def quote(identifier: str) -> str:
     return "`" + identifier.replace("`", "``") + "`"
 
 
+def printed_charset(name: str) -> str:
+    """Return the name of a character set or collation as MySQL 8.0.30 and later print it.
+
+    Before MySQL 8.0.28, `utf8mb3` is printed as `utf8`. Before MySQL 8.0.30, so are the names of its collations.
+
+    >>> printed_charset("utf8"), printed_charset("utf8_bin"), printed_charset("utf8mb4")
+    ('utf8mb3', 'utf8mb3_bin', 'utf8mb4')
+    """
+    return f"utf8mb3{name[4:]}" if name == "utf8" or name.startswith("utf8_") else name
+
+
+#: Name of a character set. A stored name may be the one of an older server: reading it gives the newer name.
+CharsetName = Annotated[str, AfterValidator(printed_charset)]
+
 #: Types of texts, and below of byte strings. Within each set the types differ only in the length of their values.
 TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 BYTE_STRINGS = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
@@ -84,7 +98,7 @@ class Column:
     scale: int = 0  #: of decimal(precision, scale); 0 for other types
     fraction: int = 0  #: digits after the second of time, datetime and timestamp: 0 to 6
     #: character set of a text, ENUM or SET column (`utf8mb4`); `binary` for byte columns, "" for others
-    charset: str = ""
+    charset: CharsetName = ""
     values: tuple[str, ...] = ()  #: literals of an ENUM or SET, in order
 
 

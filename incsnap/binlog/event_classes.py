@@ -235,12 +235,13 @@ def read_gtids(events: Events, at: Longs, pos: Longs, ids: IdTable) -> Transacti
     immediate, original = fields["immediate"], fields["original"]
     both = (immediate >> np.uint64(55)) & np.uint64(1)
     ts_us = (np.where(both, original, immediate) & np.uint64(_55_BITS)).astype(np.int64)
-    dated = events.ends[at] - events.starts[at] >= kinds.HEADER + 49
-    named["ts_us"] = np.where(dated, ts_us, head["ts"].astype(np.int64) * 1_000_000)
+    ts_us[events.ends[at] - events.starts[at] < kinds.HEADER + 49] = 0  # MySQL 5.7 writes no commit time
     source = np.full(len(at), -1, np.int32)
     for tagged in np.flatnonzero(head["kind"] == kinds.GTID_TAGGED).tolist():
-        name, named["number"][tagged], named["ts_us"][tagged] = kinds.read_tagged_gtid(events.body(int(at[tagged])))
+        name, named["number"][tagged], ts_us[tagged] = kinds.read_tagged_gtid(events.body(int(at[tagged])))
         source[tagged] = ids.source(name)
+    # A replica writes 0 if the source told no commit time. The header has the source's time in seconds.
+    named["ts_us"] = np.where(ts_us > 0, ts_us, head["ts"].astype(np.int64) * 1_000_000)
     high, low = fields["high"], fields["low"]
     while len(unknown := np.flatnonzero(source < 0)):  # one round for each server uuid: there are few
         same = (high == high[unknown[0]]) & (low == low[unknown[0]]) & (source < 0)

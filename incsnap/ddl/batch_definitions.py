@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from incsnap.ddl.table_definition import TableDefinition
-from incsnap.tables import TableId, TableShape
+from incsnap.tables import CharsetName, TableId, TableShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class BatchDefinitions:
     before: tuple[TableShape, ...] = ()
     definitions: tuple[TableDefinition, ...] = ()  #: tables at the batch's end
     #: (name, default character set) of databases; the character set is "" if unknown
-    databases: tuple[tuple[str, str], ...] = ()
+    databases: tuple[tuple[str, CharsetName], ...] = ()
     unconfirmed: tuple[TableId, ...] = ()  #: tables of `definitions` that the server has not confirmed yet
     #: (table, reason) for tables that may exist but whose definition is unknown
     lost: tuple[tuple[TableId, str], ...] = ()

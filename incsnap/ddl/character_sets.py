@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.words import NotUnderstood
+from incsnap.tables import printed_charset
 from incsnap.types.charsets import CHARSETS
 
 BINARY = "binary"
@@ -58,9 +59,7 @@ def read_collation(words: Clauses) -> str:
 
 def known_charset(name: str) -> str:
     """Return the name as the server prints it. Raise NotUnderstood for an unknown character set."""
-    charset = name.lower()
-    if charset == "utf8":
-        return "utf8mb3"
+    charset = printed_charset(name.lower())
     if charset not in CHARSETS and charset != BINARY:
         raise NotUnderstood(f"the character set {name!r} is not known")
     return charset

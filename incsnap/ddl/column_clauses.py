@@ -18,7 +18,8 @@ _ENDS = frozenset((",", ")", ";", "FIRST", "AFTER", "", "PARTITION", "REMOVE"))
 #: Attributes without effect on rows, each with the form of what stands behind it (`Clauses.skip_option`).
 _WITHOUT_EFFECT = {
     **ATTRIBUTES,
-    "COLUMN_FORMAT": "DEFAULT|FIXED|DYNAMIC",
+    "COLUMN_FORMAT": "DEFAULT|FIXED|DYNAMIC|COMPRESSED",  # COMPRESSED: only Percona Server has it
+    "WITH": "COMPRESSION_DICTIONARY name",  # behind COMPRESSED
     "STORAGE": "DEFAULT|DISK|MEMORY",
     "SRID": "number",
 }

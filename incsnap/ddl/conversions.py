@@ -17,7 +17,7 @@ _INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint":
 _TEXTS = {"tinytext": 255, "text": 65_535, "mediumtext": 16_777_215, "longtext": 4_294_967_295}
 _BLOBS = {"tinyblob": 255, "blob": 65_535, "mediumblob": 16_777_215, "longblob": 4_294_967_295}
 #: Character sets all of whose characters utf8mb4 has, with the same bytes.
-_PARTS_OF_UTF8MB4 = ("ascii", "utf8mb3", "utf8")
+_PARTS_OF_UTF8MB4 = ("ascii", "utf8mb3")
 #: A VARCHAR may have as many bytes as a row.
 _LONGEST_VARCHAR = 65_535
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from incsnap.ddl.conversions import keeps_values
+from incsnap.tables import CharsetName
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class DefinedColumn:
     name: str  #: as the server writes it
     type: str  #: COLUMN_TYPE, for example `decimal(6,2) unsigned`
     nullable: bool = True  #: whether the column takes NULL
-    charset: str = ""  #: character set of a text; "" for other types
+    charset: CharsetName = ""  #: character set of a text; "" for other types
     default: str | None = None  #: DEFAULT as it is printed; None: none, or NULL
     computed: bool = False  #: whether the DEFAULT is an expression; CURRENT_TIMESTAMP is one
     generated: str = ""  #: expression of a generated column; "" for another column

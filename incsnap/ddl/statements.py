@@ -56,12 +56,13 @@ _OTHER_OBJECTS = frozenset(
         "LIBRARY",
         "LOGFILE",
         "MASKING",
+        "COMPRESSION_DICTIONARY",  # of Percona Server
     )
 )
 #: First words of the options of ALTER DATABASE. If they follow at once, the statement is about the session's database.
 DATABASE_OPTIONS = frozenset(("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ"))
-#: Statements that change rows. A row-based binlog never has their text.
-ROW_STATEMENTS = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH"))
+#: Statements that change rows, SELECT by a stored function. A row-based binlog never has their text.
+ROW_STATEMENTS = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "WITH", "SELECT"))
 
 
 def first_word(sql: str) -> str:
@@ -95,7 +96,7 @@ class _Statement:
     def change(self) -> SchemaChange | None:
         """Return the change that the statement makes to tables; None if it changes none."""
         words = self._words
-        if words.at_end or (verb := words.peek()) in _HARMLESS:
+        if words.at_end or (verb := words.peek()) in _HARMLESS or verb in ROW_STATEMENTS:
             return None
         try:
             words.take()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from incsnap.tables import TableId, TableShape
+from incsnap.tables import CharsetName, TableId, TableShape
 
 #: The name of a primary key.
 PRIMARY = "PRIMARY"
@@ -37,7 +37,7 @@ class TableDefinition:
     """
 
     shape: TableShape  #: the columns and the record key, as the server's dictionary has them
-    charset: str = ""  #: default character set of the table's new columns
+    charset: CharsetName = ""  #: default character set of the table's new columns
     keys: tuple[Key, ...] = ()  #: all indexes, in the server's order
     virtual: tuple[str, ...] = ()  #: names of the virtual generated columns, which are never in a record key
 

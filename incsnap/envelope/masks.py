@@ -34,7 +34,7 @@ _CHARACTERS = TEXTS | {"enum", "set"}
 #: Bytes of a character set's longest character. A column's length in bytes is its declared length times this number.
 _WIDEST = {
     **dict.fromkeys(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"), 4),
-    **dict.fromkeys(("utf8mb3", "utf8", "ujis", "eucjpms"), 3),
+    **dict.fromkeys(("utf8mb3", "ujis", "eucjpms"), 3),
     **dict.fromkeys(("ucs2", "big5", "gbk", "gb2312", "sjis", "cp932", "euckr"), 2),
 }
 

@@ -15,7 +15,7 @@ from pymysql.connections import Connection
 
 from incsnap.config.patterns import BUILTIN, TableFilter
 from incsnap.mysql.session import QueryRefusedError, named, query
-from incsnap.tables import BYTE_STRINGS, Column, Index, TableId, TableShape
+from incsnap.tables import BYTE_STRINGS, Column, Index, TableId, TableShape, printed_charset
 from incsnap.types.charsets import literal_text
 
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double"})
@@ -104,7 +104,7 @@ def collations_of(connection: Connection[Any], ids: Sequence[TableId]) -> dict[T
             " WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s AND COLLATION_NAME IS NOT NULL",
             (part,),
         ):
-            by_table.setdefault(TableId(database, name), {})[str(column)] = str(collation)
+            by_table.setdefault(TableId(database, name), {})[str(column)] = printed_charset(str(collation))
     return by_table
 
 
@@ -170,13 +170,13 @@ def _promoted_key(connection: Connection[Any], table: TableId, columns: set[str]
 def database_charsets(connection: Connection[Any]) -> dict[str, str]:
     """Return the default character set of each database that the user may see."""
     rows = query(connection, "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA")
-    return {str(database): str(charset) for database, charset in rows}
+    return {str(database): printed_charset(str(charset)) for database, charset in rows}
 
 
 def charsets(connection: Connection[Any]) -> dict[int, str]:
     """Return the character set of each collation id in table map events: `{255: "utf8mb4", 63: "binary", ...}`."""
     rows = query(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS")
-    return {int(collation): str(charset) for collation, charset in rows}
+    return {int(collation): printed_charset(str(charset)) for collation, charset in rows}
 
 
 def _column(
@@ -205,7 +205,7 @@ def _column(
         precision=int(digits[1]) if digits else 0,
         scale=int(digits[2]) if digits else 0,
         fraction=int(fraction or 0) if kind in _FRACTIONS else 0,
-        charset=charset or without_charset,
+        charset=printed_charset(charset or without_charset),
         values=literals(declared) if kind in _LISTS else (),
     )
 

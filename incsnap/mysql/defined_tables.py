@@ -9,7 +9,7 @@ from pymysql.connections import Connection
 
 from incsnap.ddl.old_rows import DefinedColumn, DefinedTable
 from incsnap.mysql.session import query
-from incsnap.tables import TableId
+from incsnap.tables import TableId, printed_charset
 
 #: Tables in one query.
 _AT_ONCE = 500
@@ -46,7 +46,7 @@ def _column(
         _text(name),
         _text(kind),
         nullable=_text(nullable) == "YES",
-        charset=_text(charset),
+        charset=printed_charset(_text(charset)),
         default=None if default is None else _text(default),
         computed="DEFAULT_GENERATED" in words,
         generated=_text(generated),

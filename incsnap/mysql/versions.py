@@ -5,6 +5,7 @@
     8.0.3    partial JSON updates (PARTIAL_UPDATE_ROWS_EVENT)      `binlog.partial_updates` reads them
     8.0.20   compressed transactions (TRANSACTION_PAYLOAD_EVENT)   `binlog` unpacks them
     8.0.26   heartbeats with 64-bit positions; variables renamed   both names are set; an unknown one has no effect
+    8.0.28   utf8 is printed as utf8mb3, its collations by 8.0.30  `tables.printed_charset`
     8.2.0    SHOW BINARY LOG STATUS                                `status_statement`
     8.3.0    tagged GTIDs (GTID_TAGGED_LOG_EVENT)                  `binlog` reads them
     8.4.0    SHOW MASTER STATUS removed                            `status_statement`

@@ -21,7 +21,7 @@ from incsnap.tables import Column
 from incsnap.types.charset_tables import MULTI_BYTE, SINGLE_BYTE, UNICODE, Runs
 
 #: Character sets whose bytes are UTF-8 already.
-UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
+UTF8 = frozenset({"utf8mb4", "utf8mb3", "ascii"})
 CHARSETS = UTF8 | SINGLE_BYTE.keys() | MULTI_BYTE.keys() | UNICODE.keys()
 
 _UNKNOWN = "?"

@@ -155,6 +155,20 @@ def test_each_time_of_several_files_has_its_place(server: Server, settings: Any)
         assert str(gtids_before(connect_, 4711, time_us)) == before
 
 
+def test_a_transaction_without_a_commit_time_has_the_second_of_its_header(server: Server, settings: Any) -> None:
+    expected = []
+    for number in range(3):
+        expected.append((server.now_us() // 1_000_000 * 1_000_000, server.executed()))
+        # A replica writes 0 for a transaction of MySQL 5.7. The variable does the same for one transaction.
+        server.run("SET SESSION original_commit_timestamp = 0")
+        server.insert(number)
+        server.run("DO SLEEP(1.1)")  # so the next second begins
+    connect_ = partial(dial, settings().mysql)
+
+    for time_us, before in expected[1:]:
+        assert str(gtids_before(connect_, 4711, time_us)) == before
+
+
 def test_times_whose_transactions_the_server_cannot_surely_send_are_refused(server: Server, settings: Any) -> None:
     server.insert(1)
     time_us = server.now_us()

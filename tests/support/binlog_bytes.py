@@ -129,15 +129,23 @@ class Binlog:
         return f"binlog.{self.file_number:06}"
 
     def add(
-        self, events: Iterable[tuple[int, bytes]], tag: str = "", number: int | None = None, gtid: bytes = b""
+        self,
+        events: Iterable[tuple[int, bytes]],
+        tag: str = "",
+        number: int | None = None,
+        gtid: bytes = b"",
+        original_us: int | None = None,
     ) -> Logged:
-        """Append a transaction. `gtid` replaces the body of its GTID event."""
+        """Append a transaction. `gtid` replaces the body of its GTID event.
+
+        `original_us`: commit time on another server, 0 if it is unknown, None if the transaction is of this server.
+        """
         number = number or self._numbers.get(tag, 0) + 1
         self._numbers[tag] = number
         ts_us = TS * 1_000_000 + number
-        name = (kinds.GTID, gtid or gtid_body(number, ts_us))
+        name = (kinds.GTID, gtid or gtid_body(number, ts_us, original_us))
         if tag:
-            name = (kinds.GTID_TAGGED, tagged_body(number, tag, ts_us))
+            name = (kinds.GTID_TAGGED, tagged_body(number, tag, ts_us, original_us))
         logged = Logged((str(SID), tag), number, [name, *events], self.file, self.pos)
         for kind, body in logged.events:
             self.pos += 19 + len(body) + 4 * self.checksum

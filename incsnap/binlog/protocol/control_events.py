@@ -96,7 +96,7 @@ def read_tagged_gtid(body: bytes) -> tuple[Source, int, int]:
     number = numbers.get(2, 0) >> 1  # the lowest bit is the sign, and this number is positive
     if len(sid) != 16 or not number:
         raise BinlogError("a tagged GTID event without uuid or number")
-    return (str(uuid.UUID(bytes=sid)), tag.lower()), number, numbers.get(7) or numbers.get(6, 0)
+    return (str(uuid.UUID(bytes=sid)), tag.lower()), number, numbers.get(7, numbers.get(6, 0))
 
 
 def _variable(body: bytes, at: int) -> tuple[int, int]:

@@ -76,8 +76,9 @@ def test_tagged_compressed_and_checksum_free_transactions_are_read() -> None:
         (made.gtid_body(1, 1_700_000_000_000_001), 1_700_000_000_000_001),
         (made.gtid_body(1, 1_700_000_000_000_001, 1_600_000_000_000_002), 1_600_000_000_000_002),
         (made.gtid_body(1, 1_700_000_000_000_001)[:42], made.TS * 1_000_000),
+        (made.gtid_body(1, 1_700_000_000_000_001, 0), made.TS * 1_000_000),
     ],
-    ids=["once", "first elsewhere", "by an old server, in seconds"],
+    ids=["once", "first elsewhere", "by an old server, in seconds", "by a replica of an old server, in seconds"],
 )
 def test_a_transaction_has_the_time_of_its_first_commit(gtid: bytes, ts_us: int) -> None:
     log = Binlog()
@@ -86,6 +87,16 @@ def test_a_transaction_has_the_time_of_its_first_commit(gtid: bytes, ts_us: int)
     [one] = stream.slices(START, stream.cut(START)[0])
 
     assert [(each.gtid, each.ts_us) for each in transactions_of(one)] == [(f"{SID}:1", ts_us)]
+
+
+@pytest.mark.parametrize(("original", "ts_us"), [(0, made.TS * 1_000_000), (1_600_000_000_000_002,) * 2])
+def test_a_tagged_transaction_of_a_replica_has_the_time_of_its_source(original: int, ts_us: int) -> None:
+    log = Binlog()
+    log.add([BEGIN, T, rows(b"a"), XID], tag="app", original_us=original)
+    stream = Stream().feed(log.dump(GtidSet()))
+    [one] = stream.slices(START, stream.cut(START)[0])
+
+    assert [(each.gtid, each.ts_us) for each in transactions_of(one)] == [(f"{SID}:app:1", ts_us)]
 
 
 def test_positions_are_64_bits_wide() -> None:
@@ -169,12 +180,18 @@ def test_a_rollback_and_a_savepoint_keep_transactions_whole() -> None:
     assert not stream.buffer.contents(cut.start, cut.end).changes
 
 
-def test_a_change_logged_as_a_statement_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+# A call of a function that writes rows is logged as a SELECT, whatever statement has called it.
+@pytest.mark.parametrize("sql", ["insert into t values (1)", "SELECT `shop`.`f`(1)"])
+def test_a_change_logged_as_a_statement_is_warned_of_once_and_is_no_ddl(
+    caplog: pytest.LogCaptureFixture, sql: str
+) -> None:
     log = Binlog()
     for _ in range(2):
-        log.add([BEGIN, (kinds.QUERY, made.query_body("insert into t values (1)")), XID])
+        log.add([BEGIN, (kinds.QUERY, made.query_body(sql)), XID])
     with caplog.at_level(logging.WARNING):
-        Stream().feed(log.dump(GtidSet()))
+        stream = Stream().feed(log.dump(GtidSet()))
+    _, cut = stream.cut(START)
+    assert not stream.buffer.contents(cut.start, cut.end).changes
     assert [record.message for record in caplog.records if "binlog_format=ROW" in record.message] == [
         caplog.records[0].message
     ]

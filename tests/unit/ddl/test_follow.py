@@ -77,6 +77,13 @@ def test_what_the_server_prints_is_read() -> None:
     assert shown(_KNOWN.tables[_T]) == _UNCHANGED
 
 
+def test_what_percona_server_prints_of_compressed_columns_is_read() -> None:
+    compressed = "/*!50633 COLUMN_FORMAT COMPRESSED WITH COMPRESSION_DICTIONARY `words` */ DEFAULT NULL"
+    printed = _PRINTED.replace("DEFAULT NULL", compressed)
+    assert compressed in printed
+    assert read_definition(printed, _T) == _KNOWN.tables[_T]
+
+
 @pytest.mark.parametrize(
     ("clauses", "expected"),
     [
@@ -117,6 +124,11 @@ def test_what_the_server_prints_is_read() -> None:
         (
             "ADD c SERIAL, ADD d BOOL, ADD e DOUBLE PRECISION ZEROFILL",
             f"{_ALL} | c bigint unsigned! | d tinyint | e double unsigned | by id",
+        ),
+        (
+            "ADD c TEXT COLUMN_FORMAT COMPRESSED NOT NULL,"
+            " ADD d BLOB /*!50633 COLUMN_FORMAT COMPRESSED WITH COMPRESSION_DICTIONARY `d d` */ COMMENT 'x'",
+            f"{_ALL} | c text! utf8mb4 | d blob | by id",
         ),
         (
             "ADD c VARCHAR(30000), ADD d TEXT(64), ADD e LONG",
