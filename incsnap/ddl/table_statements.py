@@ -36,6 +36,9 @@ class TableStatement:
     database: str  #: database of the table, or the changed database
     table: TableId | None  #: None for DATABASE and TEXT
     ddl: str  #: the statement that the record shows
+    #: Whether it is CREATE TABLE IF NOT EXISTS with columns of its own, which does nothing if there is such a table.
+    #: MySQL logs it all the same.
+    if_absent: bool = False
 
 
 def table_statements(sql: str, database: str, sql_mode: int | None = None) -> tuple[TableStatement, ...]:
@@ -89,8 +92,11 @@ def _defined(verb: str, words: Words, sql: str, database: str) -> Iterator[Table
         is_key = verb == "CREATE" and unique
         yield _of("ALTER", table, sql) if is_key else TableStatement("TEXT", table.database, None, sql)
     elif verb == "CREATE":
-        words.skip_condition()
-        yield _of("CREATE", words.table(), sql)
+        conditional = words.skip_condition()
+        table = words.table()
+        words.skip("(")
+        # Debezium shows the definition of a table that is made LIKE another, whether the statement makes it or not.
+        yield TableStatement("CREATE", table.database, table, sql, conditional and words.peek() != "LIKE")
     elif verb == "ALTER":
         yield _of("ALTER", _altered(words), sql)
     else:

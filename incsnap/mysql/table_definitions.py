@@ -43,6 +43,11 @@ class Definition:
     ddl: str  #: the text of SHOW CREATE TABLE
     shown: dict[str, Any]  #: the field `table` of a schema change record
 
+    @property
+    def engine(self) -> str:
+        """Return the name of the storage engine as the server spells it; "" for a view."""
+        return _after(_parts(list(tokens(self.ddl)))[1], "ENGINE") or ""
+
 
 def definitions_of(
     connection: Connection[Any], tables: Mapping[TableId, str], *, comments: bool = False
