@@ -39,6 +39,7 @@ class TableStatement:
     #: Whether it is CREATE TABLE IF NOT EXISTS with columns of its own, which does nothing if there is such a table.
     #: MySQL logs it all the same.
     if_absent: bool = False
+    index: str = ""  #: name of the unique index that it creates; "" for none
 
 
 def table_statements(sql: str, database: str, sql_mode: int | None = None) -> tuple[TableStatement, ...]:
@@ -87,10 +88,12 @@ def _defined(verb: str, words: Words, sql: str, database: str) -> Iterator[Table
         else:
             yield TableStatement("TEXT", database if words.peek() in DATABASE_OPTIONS else words.name(), None, sql)
     elif word == "INDEX":
+        index = words.name()
         words.skip_past("ON")
         table = words.table()
-        is_key = verb == "CREATE" and unique
-        yield _of("ALTER", table, sql) if is_key else TableStatement("TEXT", table.database, None, sql)
+        may_be_key = verb == "CREATE" and unique
+        text = TableStatement("TEXT", table.database, None, sql)
+        yield TableStatement("ALTER", table.database, table, sql, index=index) if may_be_key else text
     elif verb == "CREATE":
         conditional = words.skip_condition()
         table = words.table()

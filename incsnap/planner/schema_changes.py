@@ -114,6 +114,7 @@ class _Reported:
     #: also the definition right after this statement.
     is_last: bool
     session: Session  #: session that ran the statement
+    is_captured: bool  #: whether the table is captured; False for a database
 
     @property
     def described(self) -> TableId | None:
@@ -125,6 +126,8 @@ class _Reported:
 
         `definition`: the table's behind the statement, None if it is not certain.
         """
+        if self.statement.index:
+            return not self.is_captured or (definition is not None and not definition.needs_key(self.statement.index))
         # The statement has named no transaction of InnoDB. A table of another engine may be new. A view has no engine.
         return self.statement.if_absent and (definition is None or definition.engine in ("InnoDB", ""))
 
@@ -281,7 +284,8 @@ def _reported(settings: Settings, changes: Sequence[SchemaChange], *, stored_low
             names = ""
         for each in statements:
             is_last = each.table is None or not redefined(each.table, changes[number + 1 :])
-            yield _Reported(each, change.origin, names, is_last, change.session)
+            is_captured = each.table is not None and settings.tables.included(each.table)
+            yield _Reported(each, change.origin, names, is_last, change.session, is_captured)
 
 
 def _captured(settings: Settings, change: SchemaChange, *, stored_lower: bool) -> Iterator[TableStatement]:

@@ -21,6 +21,8 @@ from tests.support.job_settings import loaded_with
 
 #: The definition that SHOW CREATE TABLE prints; the name of the storage engine is missing.
 _COLUMNS = "CREATE TABLE `a` (\n  `id` int NOT NULL,\n  PRIMARY KEY (`id`)\n) ENGINE="
+#: A definition of the same table with other keys.
+_KEYED = "CREATE TABLE `a` (\n  `id` int NOT NULL,\n  `n` int DEFAULT NULL,\n  {}\n) ENGINE=InnoDB"
 
 
 class At:
@@ -104,3 +106,33 @@ def test_a_create_that_may_make_its_table_has_the_definition(
     records = records_of(monkeypatch, change, _COLUMNS + engine, captured=captured)
 
     assert records == [("a", change.sql, ["CREATE"])]
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_shown"),
+    [
+        ("UNIQUE KEY `U` (`id`)", True),
+        ("KEY `other` (`n`),\n  UNIQUE KEY `u` (`id`)", True),
+        ("UNIQUE KEY `u` (`n`)", True),
+        ("UNIQUE KEY `nullable` (`n`),\n  UNIQUE KEY `u` (`id`,`n`)", True),
+        ("PRIMARY KEY (`id`),\n  UNIQUE KEY `u` (`n`)", False),
+        ("UNIQUE KEY `first` (`id`),\n  UNIQUE KEY `u` (`n`)", False),
+        ("UNIQUE KEY `u` ((`id` + 1))", False),
+    ],
+)
+def test_a_unique_index_is_an_alter_if_the_table_had_no_key(
+    monkeypatch: pytest.MonkeyPatch, keys: str, is_shown: bool
+) -> None:
+    sql, definition = "CREATE UNIQUE INDEX u ON a (id)", _KEYED.format(keys)
+    change = change_of(sql, has_xid=True)
+
+    whole = records_of(monkeypatch, change, definition, captured=False)
+    assert whole == [("a", sql, ["ALTER"]) if is_shown else ("", sql, [])]
+    assert records_of(monkeypatch, change, definition) == (whole if is_shown else [])
+
+
+def test_a_unique_index_of_a_table_that_is_not_captured_is_text_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = "CREATE UNIQUE INDEX u ON b (id)"
+
+    assert records_of(monkeypatch, change_of(sql), captured=False) == [("", sql, [])]
+    assert records_of(monkeypatch, change_of(sql)) == []
