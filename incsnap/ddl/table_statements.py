@@ -24,7 +24,7 @@ _RENAME = re.compile(r"\s*RENAME\s+TABLES?\s+", re.IGNORECASE)
 #: A comma, or a comment or quoted name that may have commas.
 _COMMA = re.compile(r"/\*.*?\*/|`[^`]*`|\"[^\"]*\"|,", re.DOTALL)
 #: Words that may stand between the verb and its object.
-_BETWEEN = frozenset(("OR", "REPLACE", "UNIQUE", "ONLINE", "OFFLINE", "IGNORE"))
+_BETWEEN = frozenset(("OR", "REPLACE", "UNIQUE", "FULLTEXT", "SPATIAL", "ONLINE", "OFFLINE", "IGNORE"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,8 @@ def test_a_key_is_the_first_unique_one_without_nulls_and_expressions() -> None:
         ("ALTER DATABASE x CHARACTER SET utf8mb3", [("TEXT", "x", None)]),
         ("CREATE UNIQUE INDEX i ON a.t (b)", [("ALTER", "a", "t")]),
         ("CREATE INDEX i ON t (b)", [("TEXT", "db", None)]),
+        ("CREATE FULLTEXT INDEX i ON t (b)", [("TEXT", "db", None)]),
+        ("create spatial index i on t (b)", [("TEXT", "db", None)]),
         ("DROP INDEX i ON t", [("TEXT", "db", None)]),
         ("CREATE TEMPORARY TABLE t (a INT)", []),
         ("CREATE OR REPLACE VIEW v AS SELECT 1", []),

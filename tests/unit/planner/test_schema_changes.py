@@ -136,3 +136,9 @@ def test_a_unique_index_of_a_table_that_is_not_captured_is_text_alone(monkeypatc
 
     assert records_of(monkeypatch, change_of(sql), captured=False) == [("", sql, [])]
     assert records_of(monkeypatch, change_of(sql)) == []
+
+
+@pytest.mark.parametrize("sql", ["CREATE FULLTEXT INDEX f ON a (t)", "CREATE SPATIAL INDEX s ON a (g)"])
+def test_an_index_of_words_or_places_is_text_alone(monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+    assert records_of(monkeypatch, change_of(sql, has_xid=True), captured=False) == [("", sql, [])]
+    assert records_of(monkeypatch, change_of(sql, has_xid=True)) == []
