@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
 from incsnap.ddl.statements import DATABASE_OPTIONS, new_name, renamed
-from incsnap.ddl.words import NotUnderstood, Words
+from incsnap.ddl.words import NotUnderstood, Words, trimmed
 from incsnap.tables import TableId
 
 _OBJECTS = ("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA")
@@ -35,7 +35,7 @@ class TableStatement:
     type: Literal["CREATE", "ALTER", "DROP", "DATABASE", "TEXT"]
     database: str  #: database of the table, or the changed database
     table: TableId | None  #: None for DATABASE and TEXT
-    ddl: str  #: the statement that the record shows
+    ddl: str  #: the statement that the record shows; without outer comments, except for TEXT
     #: Whether it is CREATE TABLE IF NOT EXISTS with columns of its own, which does nothing if there is such a table.
     #: MySQL logs it all the same.
     if_absent: bool = False
@@ -52,9 +52,13 @@ def table_statements(sql: str, database: str, sql_mode: int | None = None) -> tu
         verb = words.take()
         if verb == "RENAME":
             names = [new for _, new in renamed(words)]
-            return tuple(_of("ALTER", new, text) for new, text in zip(names, _renames(sql, len(names)), strict=True))
+            texts = _renames(trimmed(sql, sql_mode), len(names))
+            return tuple(_of("ALTER", new, text) for new, text in zip(names, texts, strict=True))
         if verb in ("CREATE", "ALTER", "DROP"):
-            return tuple(_defined(verb, words, sql, database))
+            return tuple(
+                each if each.type == "TEXT" else replace(each, ddl=trimmed(each.ddl, sql_mode))
+                for each in _defined(verb, words, sql, database)
+            )
     except NotUnderstood:
         pass
     return ()

@@ -28,7 +28,7 @@ from incsnap.envelope.control_schemas import SCHEMA_CHANGE_VALUE
 from incsnap.envelope.record_encoder import TRUNCATION
 from incsnap.envelope.seam import Seam
 from incsnap.envelope.sources import SourceConstants
-from incsnap.events import Origin, SchemaChange, Session
+from incsnap.events import Origin, SchemaChange
 from incsnap.mysql.catalog import lower_case_table_names, shape_of, tables
 from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.table_definitions import Definition, in_release
@@ -113,7 +113,7 @@ class _Reported:
     #: Whether no later statement of the batch redefines the table. Then the server's definition at the batch's end is
     #: also the definition right after this statement.
     is_last: bool
-    session: Session  #: session that ran the statement
+    change: SchemaChange  #: the whole statement
     is_captured: bool  #: whether the table is captured; False for a database
 
     @property
@@ -133,7 +133,7 @@ class _Reported:
 
     def as_text(self) -> _Reported:
         """Return the statement without its table."""
-        text = TableStatement("TEXT", self.session.database, None, self.statement.ddl)
+        text = TableStatement("TEXT", self.change.session.database, None, self.change.sql)
         return replace(self, statement=text, names="")
 
 
@@ -197,7 +197,7 @@ def _schema_changes(
     statements."""
     reported = list(_reported(settings, advance.changes, stored_lower=stored_lower))
     zones = {table: "" for table in existing if not redefined(table, advance.changes)}
-    zones |= {each.described: each.session.time_zone for each in reported if each.described is not None}
+    zones |= {each.described: each.change.session.time_zone for each in reported if each.described is not None}
     certain, problem = definitions.certain(zones, _FIRST_SECONDS if existing else WAIT_SECONDS)
     records: list[ControlRecord] = []
     for table in existing:
@@ -285,7 +285,7 @@ def _reported(settings: Settings, changes: Sequence[SchemaChange], *, stored_low
         for each in statements:
             is_last = each.table is None or not redefined(each.table, changes[number + 1 :])
             is_captured = each.table is not None and settings.tables.included(each.table)
-            yield _Reported(each, change.origin, names, is_last, change.session, is_captured)
+            yield _Reported(each, change.origin, names, is_last, change, is_captured)
 
 
 def _captured(settings: Settings, change: SchemaChange, *, stored_lower: bool) -> Iterator[TableStatement]:

@@ -137,10 +137,26 @@ def test_a_drop_of_several_tables_is_one_statement_a_table() -> None:
     [
         ("RENAME TABLE a TO b", ["RENAME TABLE a TO b"]),
         ("rename  tables a TO b,\n `x,y`.`c` TO d", ["rename  tables a TO b", "rename  tables `x,y`.`c` TO d"]),
+        ("/* x */ RENAME TABLE a TO b, c TO d # y", ["RENAME TABLE a TO b", "RENAME TABLE c TO d"]),
     ],
 )
 def test_a_rename_of_several_tables_is_one_statement_a_table(sql: str, ddl: list[str]) -> None:
     assert [each.ddl for each in table_statements(sql, "db")] == ddl
+
+
+@pytest.mark.parametrize(
+    ("sql", "ddl"),
+    [
+        ("/* app=1 */ ALTER TABLE a /* within */ ADD b INT /* x */", "ALTER TABLE a /* within */ ADD b INT"),
+        ("-- x\n  CREATE TABLE a (b INT DEFAULT '/*') -- y\n", "CREATE TABLE a (b INT DEFAULT '/*')"),
+        ("# x\nCREATE DATABASE a # y", "CREATE DATABASE a"),
+        ("/*!80000 CREATE TABLE a (b INT) */ /* x */", "/*!80000 CREATE TABLE a (b INT) */"),
+        ("/* x */ CREATE UNIQUE INDEX i ON a (b)", "CREATE UNIQUE INDEX i ON a (b)"),
+        ("/* x */ CREATE INDEX i ON a (b) /* y */", "/* x */ CREATE INDEX i ON a (b) /* y */"),
+    ],
+)
+def test_comments_around_a_statement_are_left_out_except_of_a_text(sql: str, ddl: str) -> None:
+    assert [each.ddl for each in table_statements(sql, "db")] == [ddl]
 
 
 def test_a_literal_that_is_no_text_is_told_as_the_server_prints_it() -> None:
