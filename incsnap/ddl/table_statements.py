@@ -3,7 +3,7 @@
 One statement may be several changes (`DROP TABLE a, b`; `RENAME TABLE a TO b, c TO d`), each of one table or of a whole
 database. Indexes that are not unique, and ALTER DATABASE, do not change what Debezium shows of a definition. Debezium
 shows their text alone, and only beside the DDL of tables that are not captured. Views, routines and TRUNCATE are no
-changes.
+changes. Neither are events, users and FLUSH, which Debezium shows as text.
 """
 
 from __future__ import annotations
