@@ -122,7 +122,7 @@ def _data(raw: object) -> Data:
 def _execute(name: str, data: Data) -> Signal:
     """Return an execute-snapshot signal. Raise _BadError for wrong data."""
     blocking = _is_blocking(data)
-    if "additional-condition" in data:
+    if not _is_blank(data.get("additional-condition")):
         raise _BadError(
             "additional-condition is no longer used",
             'Write "additional-conditions": [{"data-collection": "db.table", "filter": "..."}].',
@@ -130,8 +130,8 @@ def _execute(name: str, data: Data) -> Signal:
     collections = _collections(data)
     if not collections:
         raise _BadError("data-collections is missing or empty", f"Write data as {_EXAMPLE}.")
-    surrogate = data.get("surrogate-key")
-    named = isinstance(surrogate, str) and 0 < len(surrogate.strip()) <= _MAX_COLUMN and _is_text(surrogate)
+    surrogate = None if _is_blank(data.get("surrogate-key")) else data["surrogate-key"]
+    named = isinstance(surrogate, str) and len(surrogate.strip()) <= _MAX_COLUMN and _is_text(surrogate)
     if surrogate is not None and not named:
         raise _BadError(
             f"surrogate-key {_short(surrogate)} is not a column's name", "Name one column, or leave it out."
@@ -193,7 +193,7 @@ def _set_binlog_position(name: str, data: Data) -> Signal:
 
 def _is_blocking(data: Data) -> bool:
     """Return True for the type `blocking`. Raise _BadError for an unknown type."""
-    kind = data.get("type", "incremental")
+    kind = "incremental" if data.get("type") is None else data["type"]
     if isinstance(kind, str) and kind.strip().lower() in ("incremental", "blocking"):
         return kind.strip().lower() == "blocking"
     raise _BadError(f"the snapshot type {_short(kind)} is unknown", 'Use "type": "incremental".')
@@ -238,9 +238,8 @@ def _conditions(data: Data, *, blocking: bool) -> tuple[AdditionalCondition, ...
         pattern, sql = _checked(table.strip(), "data-collection"), sql.strip()
         if blocking and _SELECT.match(sql):
             sql = _narrowed(pattern, sql)
-            if not sql:
-                continue
-        conditions.append(AdditionalCondition(pattern, _filter(table, sql)))
+        # A blank filter means all rows. It keeps later conditions from these tables.
+        conditions.append(AdditionalCondition(pattern, sql and _filter(table, sql)))
     return tuple(conditions)
 
 
@@ -305,6 +304,11 @@ def _checked(pattern: str, where: str) -> str:
             f"{where} holds {_short(pattern)}, not a regular expression: {error}", "Write db.table, or a Java regex."
         ) from None
     return pattern
+
+
+def _is_blank(value: object) -> bool:
+    """Whether a field is absent for Debezium: null, or a text of blanks."""
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _is_text(text: str) -> bool:

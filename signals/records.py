@@ -37,7 +37,7 @@ class AdditionalCondition:
     """A condition on the rows of some tables."""
 
     data_collection: str  #: Java regex of the tables
-    filter: str  #: SQL; only rows for which it is true are read
+    filter: str  #: SQL; only rows for which it is true are read; "" for all rows
 
 
 @dataclass(frozen=True, slots=True)

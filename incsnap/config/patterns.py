@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict
+from regex import Pattern
 
 from incsnap.tables import TableId
 from signals.regex import any_matches, exact_name, java_pattern
@@ -81,6 +83,26 @@ class TableFilter(BaseModel):
     def of_whole_databases(self) -> TableFilter:
         """Return the filter for all tables of the databases in which tables are captured."""
         return self.model_copy(update={"table_include": (), "table_exclude": ()})
+
+    def in_order(self, tables: Iterable[TableId]) -> list[TableId]:
+        """Return `tables` in the order of the first pattern of `table.include.list` that matches each.
+
+        Tables of one pattern stay in the given order. Debezium reads the tables of its first snapshot in this order.
+        """
+        named: dict[str, int] = {}
+        expressions: list[tuple[int, Pattern[str]]] = []
+        for number, pattern in enumerate(self.table_include):
+            if (name := exact_name(pattern)) is not None:
+                named.setdefault(name.lower(), number)
+            else:
+                expressions.append((number, java_pattern(pattern, ignore_case=True)))
+
+        def place(table: TableId) -> int:
+            name, last = str(table), len(self.table_include)
+            matching = (number for number, expression in expressions if expression.fullmatch(name))
+            return min(named.get(name.lower(), last), next(matching, last))
+
+        return sorted(tables, key=place)
 
     def without_match(self, tables: list[TableId]) -> tuple[str, ...]:
         """Return the patterns of `table.include.list` that match none of `tables`.

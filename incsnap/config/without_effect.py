@@ -64,9 +64,10 @@ _REASONS = {
     "Rows are read by SELECTs of incsnap. Classes of Java do not run here.": """
         snapshot.query.mode snapshot.query.mode.custom.name snapshot.mode.custom.name
     """,
-    "A snapshot runs beside the stream, so neither waits for the other.": """
-        snapshot.delay.ms streaming.delay.ms snapshot.tables.order.by.row.count
-    """,
+    "A snapshot runs beside the stream, so neither waits for the other.": "snapshot.delay.ms streaming.delay.ms",
+    "The first snapshot begins tables in the order of `table.include.list`, whatever their rows.": (
+        "snapshot.tables.order.by.row.count"
+    ),
     "A changed table is always followed, and nothing is written to the signal table.": """
         incremental.snapshot.allow.schema.changes incremental.snapshot.watermarking.strategy
     """,

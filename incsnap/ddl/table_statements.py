@@ -3,19 +3,19 @@
 One statement may be several changes (`DROP TABLE a, b`; `RENAME TABLE a TO b, c TO d`), each of one table or of a whole
 database. Indexes that are not unique, and ALTER DATABASE, do not change what Debezium shows of a definition. Debezium
 shows their text alone, and only beside the DDL of tables that are not captured. Views, routines and TRUNCATE are no
-changes.
+changes. Neither are events, users and FLUSH, which Debezium shows as text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
 from incsnap.ddl.statements import DATABASE_OPTIONS, new_name, renamed
-from incsnap.ddl.words import NotUnderstood, Words
+from incsnap.ddl.words import NotUnderstood, Words, trimmed
 from incsnap.tables import TableId
 
 _OBJECTS = ("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA")
@@ -24,7 +24,7 @@ _RENAME = re.compile(r"\s*RENAME\s+TABLES?\s+", re.IGNORECASE)
 #: A comma, or a comment or quoted name that may have commas.
 _COMMA = re.compile(r"/\*.*?\*/|`[^`]*`|\"[^\"]*\"|,", re.DOTALL)
 #: Words that may stand between the verb and its object.
-_BETWEEN = frozenset(("OR", "REPLACE", "UNIQUE", "ONLINE", "OFFLINE", "IGNORE"))
+_BETWEEN = frozenset(("OR", "REPLACE", "UNIQUE", "FULLTEXT", "SPATIAL", "ONLINE", "OFFLINE", "IGNORE"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,11 @@ class TableStatement:
     type: Literal["CREATE", "ALTER", "DROP", "DATABASE", "TEXT"]
     database: str  #: database of the table, or the changed database
     table: TableId | None  #: None for DATABASE and TEXT
-    ddl: str  #: the statement that the record shows
+    ddl: str  #: the statement that the record shows; without outer comments, except for TEXT
+    #: Whether it is CREATE TABLE IF NOT EXISTS with columns of its own, which does nothing if there is such a table.
+    #: MySQL logs it all the same.
+    if_absent: bool = False
+    index: str = ""  #: name of the unique index that it creates; "" for none
 
 
 def table_statements(sql: str, database: str, sql_mode: int | None = None) -> tuple[TableStatement, ...]:
@@ -48,9 +52,13 @@ def table_statements(sql: str, database: str, sql_mode: int | None = None) -> tu
         verb = words.take()
         if verb == "RENAME":
             names = [new for _, new in renamed(words)]
-            return tuple(_of("ALTER", new, text) for new, text in zip(names, _renames(sql, len(names)), strict=True))
+            texts = _renames(trimmed(sql, sql_mode), len(names))
+            return tuple(_of("ALTER", new, text) for new, text in zip(names, texts, strict=True))
         if verb in ("CREATE", "ALTER", "DROP"):
-            return tuple(_defined(verb, words, sql, database))
+            return tuple(
+                each if each.type == "TEXT" else replace(each, ddl=trimmed(each.ddl, sql_mode))
+                for each in _defined(verb, words, sql, database)
+            )
     except NotUnderstood:
         pass
     return ()
@@ -84,13 +92,18 @@ def _defined(verb: str, words: Words, sql: str, database: str) -> Iterator[Table
         else:
             yield TableStatement("TEXT", database if words.peek() in DATABASE_OPTIONS else words.name(), None, sql)
     elif word == "INDEX":
+        index = words.name()
         words.skip_past("ON")
         table = words.table()
-        is_key = verb == "CREATE" and unique
-        yield _of("ALTER", table, sql) if is_key else TableStatement("TEXT", table.database, None, sql)
+        may_be_key = verb == "CREATE" and unique
+        text = TableStatement("TEXT", table.database, None, sql)
+        yield TableStatement("ALTER", table.database, table, sql, index=index) if may_be_key else text
     elif verb == "CREATE":
-        words.skip_condition()
-        yield _of("CREATE", words.table(), sql)
+        conditional = words.skip_condition()
+        table = words.table()
+        words.skip("(")
+        # Debezium shows the definition of a table that is made LIKE another, whether the statement makes it or not.
+        yield TableStatement("CREATE", table.database, table, sql, conditional and words.peek() != "LIKE")
     elif verb == "ALTER":
         yield _of("ALTER", _altered(words), sql)
     else:

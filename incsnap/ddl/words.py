@@ -41,10 +41,7 @@ def tokens(sql: str, sql_mode: int | None = None) -> Iterator[Token]:
 
     `sql_mode`: of the session that wrote the statement. If it is None, text in double quotes is a name.
     """
-    ansi = None if sql_mode is None else bool(sql_mode & ANSI_QUOTES)
-    pattern = _pattern(ansi, not (sql_mode or 0) & NO_BACKSLASH_ESCAPES)
-    for match in pattern.finditer(sql):  # lazy: a statement may have a gigabyte of values
-        kind = match.lastgroup
+    for kind, match in _matches(sql, sql_mode):
         if kind == "name":
             yield "name", match["name"].replace("``", "`")
         elif kind == "quoted":
@@ -53,6 +50,28 @@ def tokens(sql: str, sql_mode: int | None = None) -> Iterator[Token]:
             yield kind, match[0]
         elif match[0] == "*/" and sql.startswith("*", match.end()):
             yield "broken", match[0]  # the end of /*! ... */ and a star, or a star and the start of a comment
+
+
+def _matches(sql: str, sql_mode: int | None) -> Iterator[tuple[str | None, re.Match[str]]]:
+    """Yield the matches of all tokens, blanks and comments of the statement, each with the name of its group."""
+    ansi = None if sql_mode is None else bool(sql_mode & ANSI_QUOTES)
+    pattern = _pattern(ansi, not (sql_mode or 0) & NO_BACKSLASH_ESCAPES)
+    for match in pattern.finditer(sql):  # lazy: a statement may have a gigabyte of values
+        yield match.lastgroup, match
+
+
+def trimmed(sql: str, sql_mode: int | None = None) -> str:
+    """Return the statement without the blanks and comments before its first token and behind its last one.
+
+    `/*!40101 ... */` is no comment here. `sql_mode`: as in `tokens`.
+    """
+    first, end = 0, 0
+    for kind, match in _matches(sql, sql_mode):
+        if kind == "blank" and not match[0].startswith(("/*!", "*/")):
+            continue
+        first = first if end else match.start()
+        end = match.end()
+    return sql[first:end]
 
 
 @cache

@@ -43,6 +43,21 @@ class Definition:
     ddl: str  #: the text of SHOW CREATE TABLE
     shown: dict[str, Any]  #: the field `table` of a schema change record
 
+    @property
+    def engine(self) -> str:
+        """Return the name of the storage engine as the server spells it; "" for a view."""
+        return _after(_parts(list(tokens(self.ddl)))[1], "ENGINE") or ""
+
+    def needs_key(self, index: str) -> bool:
+        """Whether the table has no key besides the unique `index`, and the index has no expression.
+
+        Debezium shows such an index as an ALTER of the table.
+        """
+        parts = [part for part in _parts(list(tokens(self.ddl)))[0] if part]
+        own = [part for part in parts if part[0] == ("word", "UNIQUE") and part[2][1].lower() == index.lower()]
+        required = {column["name"] for column in self.shown["columns"] if not column["optional"]}
+        return any(map(_key_columns, own)) and not _key([part for part in parts if part not in own], required)
+
 
 def definitions_of(
     connection: Connection[Any], tables: Mapping[TableId, str], *, comments: bool = False

@@ -107,7 +107,7 @@ class Observer:
         self._server = ServerPort(settings, queries, definitions)
         self._online = online
         inbox = SignalInbox(settings.signals, settings.topic_prefix)
-        start_snapshot = StartSnapshot(settings.snapshot, run)
+        start_snapshot = StartSnapshot(settings.snapshot, settings.tables, run)
         new_tables = NewTables(settings.snapshot, settings.tables, filters)
         gap = GapLists(settings.snapshot, Files(buffers.root))
         places = AskedPlaces(settings, Files(buffers.root))

@@ -113,12 +113,28 @@ class _Reported:
     #: Whether no later statement of the batch redefines the table. Then the server's definition at the batch's end is
     #: also the definition right after this statement.
     is_last: bool
-    time_zone: str  #: time zone of the session that ran the statement; "" if the statement's event does not name it
+    change: SchemaChange  #: the whole statement
+    is_captured: bool  #: whether the table is captured; False for a database
 
     @property
     def described(self) -> TableId | None:
         """Return the table whose definition the record shows if it is certain; None if the record shows none."""
         return self.statement.table if self.is_last and self.statement.type != "DROP" else None
+
+    def defines_nothing(self, definition: Definition | None) -> bool:
+        """Whether the statement has defined nothing that Debezium shows of its table.
+
+        `definition`: the table's behind the statement, None if it is not certain.
+        """
+        if self.statement.index:
+            return not self.is_captured or (definition is not None and not definition.needs_key(self.statement.index))
+        # The statement has named no transaction of InnoDB. A table of another engine may be new. A view has no engine.
+        return self.statement.if_absent and (definition is None or definition.engine in ("InnoDB", ""))
+
+    def as_text(self) -> _Reported:
+        """Return the statement without its table."""
+        text = TableStatement("TEXT", self.change.session.database, None, self.change.sql)
+        return replace(self, statement=text, names="")
 
 
 def statement_records(
@@ -181,7 +197,7 @@ def _schema_changes(
     statements."""
     reported = list(_reported(settings, advance.changes, stored_lower=stored_lower))
     zones = {table: "" for table in existing if not redefined(table, advance.changes)}
-    zones |= {each.described: each.time_zone for each in reported if each.described is not None}
+    zones |= {each.described: each.change.session.time_zone for each in reported if each.described is not None}
     certain, problem = definitions.certain(zones, _FIRST_SECONDS if existing else WAIT_SECONDS)
     records: list[ControlRecord] = []
     for table in existing:
@@ -194,17 +210,22 @@ def _schema_changes(
             )
     # The source block is that of Debezium's snapshot of schemas. Its last record marks the snapshot's end, unless rows
     # follow.
-    shown = [table for table in existing if table in certain]
+    existing = [table for table in existing if table in certain]
     at_beginning = SourceConstants(advance.end.file, advance.end.pos, now_us, snapshot="true")
-    for table in shown:
-        is_end = table == shown[-1] and not settings.snapshot.reads_at_start
+    for table in existing:
+        is_end = table == existing[-1] and not settings.snapshot.reads_at_start
         source = replace(at_beginning, snapshot="last") if is_end else at_beginning
         statement = TableStatement("CREATE", table.database, table, certain[table].ddl)
         records.append(_schema_change(settings, topic, statement, table.table, certain[table], source, now_us))
     for each in reported:
         definition = certain.get(each.described) if each.described is not None else None
+        shown = each
+        if each.defines_nothing(definition):
+            if not reports_all(settings):
+                continue
+            shown = each.as_text()
         source = _source(each.origin)
-        records.append(_schema_change(settings, topic, each.statement, each.names, definition, source, now_us))
+        records.append(_schema_change(settings, topic, shown.statement, shown.names, definition, source, now_us))
     return records
 
 
@@ -263,7 +284,8 @@ def _reported(settings: Settings, changes: Sequence[SchemaChange], *, stored_low
             names = ""
         for each in statements:
             is_last = each.table is None or not redefined(each.table, changes[number + 1 :])
-            yield _Reported(each, change.origin, names, is_last, change.session.time_zone)
+            is_captured = each.table is not None and settings.tables.included(each.table)
+            yield _Reported(each, change.origin, names, is_last, change, is_captured)
 
 
 def _captured(settings: Settings, change: SchemaChange, *, stored_lower: bool) -> Iterator[TableStatement]:
@@ -283,7 +305,13 @@ def _captured(settings: Settings, change: SchemaChange, *, stored_lower: bool) -
             continue
         table = _stored(each.table, stored_lower)
         if included.included(table) or (reports_all(settings) and included.has_database(table.database)):
-            yield TableStatement(each.type, table.database, table, change.online.alteration_of(table) or each.ddl)
+            yield replace(
+                each,
+                database=table.database,
+                table=table,
+                ddl=change.online.alteration_of(table) or each.ddl,
+                if_absent=each.if_absent and not (change.has_xid or change.in_transaction),
+            )
 
 
 def _truncation(

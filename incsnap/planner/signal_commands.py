@@ -29,6 +29,7 @@ class CapturedTables:
 
     tables: tuple[TableId, ...]  #: all captured tables
     ignore_case: bool = False  #: whether a signal may write their names in any letter case
+    signal_table: TableId | None = None  #: table of the signals, which no signal may name; None for none
 
     def by_name(self) -> dict[str, TableId]:
         """Return the tables by their names, such as `shop.orders`."""
@@ -37,6 +38,10 @@ class CapturedTables:
     def compared(self, name: str) -> str:
         """Return the form of a name for comparisons: names of one table have one form."""
         return name.lower() if self.ignore_case else name
+
+    def is_signal_table(self, name: str) -> bool:
+        """Whether `name` names the signal table."""
+        return self.signal_table is not None and self.compared(name) == self.compared(str(self.signal_table))
 
     def spelled(self, written: TableId) -> TableId:
         """Return the table as the server names it. A statement may write the name in any letter case."""
@@ -95,14 +100,22 @@ def _execute(signal: Signal, channel: str, captured: Captured) -> Execute | None
             "Signal %s asks for a blocking snapshot: its rows are read beside the stream, which goes on", signal.id
         )
     resolved = resolve(signal.data_collections, list(names), ignore_case=tables.ignore_case)
-    if resolved.unknown:
-        left = len(resolved.unknown) - _NAMED
+    unknown = [name for name in resolved.unknown if not tables.is_signal_table(name)]
+    if len(unknown) < len(resolved.unknown):
+        log.warning(
+            "Signal %s by channel %s: %s is the signal table. No snapshot reads its rows; name another table.",
+            signal.id,
+            channel,
+            tables.signal_table,
+        )
+    if unknown:
+        left = len(unknown) - _NAMED
         log.warning(
             "Signal %s by channel %s: no captured table is called or matches %s%s. Tables are named db.table%s; those"
             " that table.include.list leaves out cannot be snapshotted.",
             signal.id,
             channel,
-            ", ".join(shorten(each) for each in resolved.unknown[:_NAMED]),
+            ", ".join(shorten(each) for each in unknown[:_NAMED]),
             f" and {left} more" if left > 0 else "",
             "" if tables.ignore_case else ", in the letter case of the server",
         )

@@ -120,6 +120,7 @@ class SignalPort:
         return CapturedTables(
             tuple(table for table in table_ids if table != self._signal_table),
             ignore_case=lower_case_table_names(connection) != 0,
+            signal_table=self._signal_table,
         )
 
     def _existing(self, connection: Connection[Any]) -> list[TableId]:

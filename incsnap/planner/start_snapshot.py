@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
+from incsnap.config.patterns import TableFilter
 from incsnap.config.settings import SnapshotSettings
 from incsnap.planner.signal_commands import Captured, CapturedTables
 from incsnap.snapshot.commands import Command, DataCollection, Execute, Stop
@@ -46,12 +47,13 @@ def snapshot_of(
 class StartSnapshot:
     """The snapshot of `snapshot.mode`.
 
-    `run` is the id of one run of `incsnap run` or of another program. It stays the same when the query is started again
-    within the run. If it is "", the job's id takes its place.
+    `filter_` has the order of the captured tables. `run` is the id of one run of `incsnap run` or of another program.
+    It stays the same when the query is started again within the run. If it is "", the job's id takes its place.
     """
 
-    def __init__(self, settings: SnapshotSettings, run: str) -> None:
+    def __init__(self, settings: SnapshotSettings, filter_: TableFilter, run: str) -> None:
         self._settings = settings
+        self._filter = filter_
         self._run = run
 
     def commands(self, start: Offset, captured: Captured) -> tuple[tuple[Command, ...], dict[str, Any]]:
@@ -65,7 +67,7 @@ class StartSnapshot:
             return (), {}
         captured_tables = captured()
         tables = captured_tables.tables
-        included = [table for table in tables if self._settings.included(table)]
+        included = self._filter.in_order(table for table in tables if self._settings.included(table))
         conditions = {captured_tables.compared(table) for table in self._settings.conditions}
         for lost in sorted(conditions - {captured_tables.compared(str(table)) for table in tables}):
             log.warning("snapshot.select.statement.overrides names %s, which is not captured", lost)

@@ -13,7 +13,7 @@ from incsnap.envelope.table_view import TableView, view_of
 from incsnap.errors import UnsupportedType
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.keys import can_order, key_select
-from incsnap.tables import Column, Index, TableShape, quote
+from incsnap.tables import Column, Index, TableShape
 from incsnap.types.column_type import describe
 
 _NO_IDENTITY = (
@@ -103,8 +103,8 @@ def ordering_of(entry: CatalogEntry, view: TableView, surrogate: str) -> Orderin
     """Return the order of the table's rows: by the column `surrogate`, or if it is "" by the columns that identify a
     row.
 
-    Raise TableRefused if there is no `surrogate` and no columns identify a row, if no index begins with `surrogate`, or
-    if a column cannot order rows.
+    Raise TableRefused if there is no `surrogate` and no columns identify a row, if the table has no column `surrogate`,
+    or if a column cannot order rows.
     """
     if not (view.identity or surrogate):
         raise TableRefused(notes.NO_PRIMARY_KEY, _NO_IDENTITY)
@@ -122,26 +122,24 @@ def ordering_of(entry: CatalogEntry, view: TableView, surrogate: str) -> Orderin
 
 
 def _by_surrogate(entry: CatalogEntry, view: TableView, name: str) -> Ordering:
-    """Return the order by the column `name` and, after it, by the columns that identify a row.
+    """Return the order by the column `name`, in any letter case, and after it by the columns that identify a row.
 
     By the column alone all rows of one value would be one chunk, however many they are. If no columns identify a row,
-    all columns of an index order the rows. Raise TableRefused if the column does not exist, or if no index begins with
-    it.
+    all columns of an index order the rows. Without an index that begins with the column, MySQL sorts the table for each
+    chunk, as it does for Debezium. Raise TableRefused if the column does not exist.
     """
     by_name = {column.name: column for column in entry.shape.columns}
-    if name not in by_name:
+    column = next((each for each in by_name.values() if each.name.lower() == name.lower()), None)
+    if column is None:
         raise TableRefused(notes.NO_PRIMARY_KEY, f"it has no column {name} (its surrogate-key)")
-    begin = [entry.in_order(index) for index in entry.indexes if index.columns[:1] == (name,)]
-    if not begin:
-        repair = f"CREATE INDEX ... ON {entry.shape.id.sql} ({quote(name)})"
-        raise TableRefused(notes.NO_PRIMARY_KEY, f"no index begins with its surrogate-key: {repair}")
-    if not view.identity:
+    begin = [entry.in_order(index) for index in entry.indexes if index.columns[:1] == (column.name,)]
+    if begin and not view.identity:
         indexed = max(((index, _orderable(index, by_name)) for index in begin), key=lambda each: len(each[1]))
-        return Ordering.by(tuple(by_name[each] for each in indexed[1]) or (by_name[name],), indexed[0])
+        return Ordering.by(tuple(by_name[each] for each in indexed[1]) or (column,), indexed[0])
     identity = [entry.shape.columns[place].name for place in view.identity]
-    orders = [(index, names) for index in begin if (names := _up_to(index, {name, *identity}, by_name))]
+    orders = [(index, names) for index in begin if (names := _up_to(index, {column.name, *identity}, by_name))]
     if not orders:
-        return Ordering(tuple(by_name[each] for each in dict.fromkeys((name, *identity))), "")
+        return Ordering(tuple(by_name[each] for each in dict.fromkeys((column.name, *identity))), "")
     index, names = min(orders, key=lambda order: len(order[1]))
     return Ordering.by(tuple(by_name[each] for each in names), index)
 

@@ -41,6 +41,7 @@ from incsnap.snapshot.questions import (
     Refused,
 )
 from incsnap.snapshot.sizing import Limits
+from incsnap.tables import quote
 
 #: Tables being read at once. More than one only while earlier tables wait for their last windows. Small tables come on
 #: top.
@@ -169,6 +170,8 @@ def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Askin
         return False
     if not isinstance(answer, KeyOrder):
         return _postponed(state, number, answer)
+    if not scan.fingerprint and collection.surrogate and not answer.index:
+        _warn_of_sorts(state, scan, answer)
     if scan.fingerprint not in ("", answer.fingerprint) and not state.begin_again(number, "its key has changed"):
         return False
     state.scans[number] = replace(
@@ -185,6 +188,16 @@ def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Askin
         asked=0,
     )
     return not answer.keys or _listed(state, number, answer)
+
+
+def _warn_of_sorts(state: NextContext, scan: Scan, order: KeyOrder) -> None:
+    """Warn that no index has the order of the table's surrogate key. The table is read all the same."""
+    columns, surrogate = ", ".join(map(quote, order.columns)), scan.request.collection.surrogate
+    state.warn(
+        f"{scan.table}: no index begins with {columns}, the order of its surrogate-key {surrogate},"
+        f" so MySQL sorts the table for each chunk; CREATE INDEX ... ON {scan.table.sql} ({columns}) makes it faster",
+        scan.request.signal,
+    )
 
 
 def _listed(state: NextContext, number: int, answer: KeyOrder) -> bool:

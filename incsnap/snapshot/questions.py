@@ -21,8 +21,8 @@ class Describe:
 
     The columns are the surrogate key and, after it, the columns that tell rows apart, if there are any. Without a
     surrogate key they are the primary key, or the columns of message.key.columns if the table has no primary key.
-    Refused has the status NO_PRIMARY_KEY if nothing tells rows apart and there is no surrogate key, or if no index
-    begins with the surrogate key. It has SQL_EXCEPTION if the server does not understand the condition
+    Refused has the status NO_PRIMARY_KEY if nothing tells rows apart and there is no surrogate key, or if the table has
+    no such column. It has SQL_EXCEPTION if the server does not understand the condition
     (`chunk_query.condition_probe`). It has SKIPPED if the rows that the signal chooses cannot be found.
 
     The answer about a list of keys names the file of the list, and its columns are those of the keys.

@@ -69,7 +69,8 @@ def _brief(record: Record | None) -> str:
 
 
 def _pairs(left: Sequence[Record], right: Sequence[Record]) -> Iterator[tuple[Record | None, Record | None]]:
-    """Yield pairs of records with the same operation, in order. In schema changes the table must be the same too.
+    """Yield pairs of records with the same operation, in order. In schema changes the table and the first words must
+    be the same too.
 
     None stands for a record that only the other list has.
     """
@@ -86,7 +87,9 @@ def _label(record: Record) -> tuple[Any, ...]:
     value = _payload(record["value"])
     if isinstance(value, dict) and "ddl" in value:
         at_start = value["source"]["snapshot"] not in (None, "false")
-        return at_start, value["ddl"].split()[0], value["source"]["table"]
+        # Debezium leaves out the first word of CREATE UNIQUE INDEX.
+        words = value["ddl"].removeprefix("CREATE UNIQUE ").removeprefix("UNIQUE ").split()
+        return at_start, tuple(words[:3]), value["source"]["table"]
     return (operation_of(record),)
 
 

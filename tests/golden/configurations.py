@@ -706,7 +706,7 @@ CONFIGURATIONS = {
                 "schema.history.internal.store.only.captured.tables.ddl": "false",
                 "database.include.list": "{database}",
             },
-            ("customers",),
+            ("customers", "keyed_later"),
             topic="schema-changes-of-others",
         ),
         Configuration("avro", avro=True),

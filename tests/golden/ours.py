@@ -48,7 +48,7 @@ from tests.support.planned_job import planner_at_hand
 
 _NOW_US = 1_700_000_000_123_456
 _SECONDS = 240
-_DDL = re.compile(r"(ALTER|CREATE|DROP|RENAME|TRUNCATE)\b", re.IGNORECASE)
+_DDL = re.compile(r"(/\*.*?\*/\s*)?(ALTER|CREATE|DROP|RENAME|TRUNCATE)\b", re.IGNORECASE)
 
 Topics = dict[str, list[Read]]
 

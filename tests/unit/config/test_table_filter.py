@@ -51,6 +51,14 @@ def test_patterns_without_a_table_are_found() -> None:
     assert chosen.without_match([TableId("a", "b")]) == ("a.typo",)
 
 
+def test_tables_have_the_order_of_the_list_that_includes_them() -> None:
+    chosen = TableFilter(table_include=(r"shop\.z", r"SHOP\.m.*", "shop.a", r"shop\.(b|mm)"))
+    tables = [TableId("shop", name) for name in ("a", "b", "m1", "mm", "other", "z")]
+
+    assert [table.table for table in chosen.in_order(tables)] == ["z", "m1", "mm", "a", "b", "other"]
+    assert TableFilter().in_order(tables) == tables
+
+
 def test_a_database_may_be_included_when_any_of_its_tables_may() -> None:
     chosen = TableFilter(database_include=("a",), signal_table=TableId("s", "sig"))
     assert [chosen.may_include_database(name) for name in ("a", "b", "s", "mysql")] == [True, False, True, False]

@@ -77,7 +77,21 @@ def _blocking(table: str, statement: str) -> dict[str, Any]:
             _blocking("a.b", "select * from `a`.b where id > 1 and (v = 'LIMIT')"),
             Signal("s1", _EXECUTE, ("a.b",), (AdditionalCondition("a.b", "id > 1 and (v = 'LIMIT')"),), blocking=True),
         ),
-        (_EXECUTE, _blocking("a.b", "SELECT * FROM a.b"), Signal("s1", _EXECUTE, ("a.b",), blocking=True)),
+        (
+            _EXECUTE,
+            _blocking("a.b", "SELECT * FROM a.b"),
+            Signal("s1", _EXECUTE, ("a.b",), (AdditionalCondition("a.b", ""),), blocking=True),
+        ),
+        (_EXECUTE, {"data-collections": ["a.b"], "surrogate-key": ""}, Signal("s1", _EXECUTE, ("a.b",))),
+        (_EXECUTE, {"data-collections": ["a.b"], "surrogate-key": " \t"}, Signal("s1", _EXECUTE, ("a.b",))),
+        (_EXECUTE, {"data-collections": ["a.b"], "type": None}, Signal("s1", _EXECUTE, ("a.b",))),
+        (_EXECUTE, {"data-collections": ["a.b"], "additional-condition": ""}, Signal("s1", _EXECUTE, ("a.b",))),
+        (
+            _EXECUTE,
+            {"data-collections": ["a.b"], "additional-conditions": [{"data-collection": "a.b", "filter": ""}]},
+            Signal("s1", _EXECUTE, ("a.b",), (AdditionalCondition("a.b", ""),)),
+        ),
+        (_STOP, {"type": None}, Signal("s1", _STOP)),
         (
             _EXECUTE,
             _blocking("a.*", "id > 1"),
@@ -136,7 +150,7 @@ def test_a_good_record_becomes_its_signal(kind: str, data: Any, signal: Signal) 
         (_EXECUTE, {"data-collections": ["a.b", " "]}, "not a list of strings"),
         (_EXECUTE, {"data-collections": ["a.(b"]}, "not a regular expression"),
         (_EXECUTE, {"data-collections": ["a.b"], "type": "quick"}, "'quick' is unknown"),
-        (_EXECUTE, {"data-collections": ["a.b"], "type": None}, "None is unknown"),
+        (_EXECUTE, {"data-collections": ["a.b"], "type": ""}, "'' is unknown"),
         (_EXECUTE, {"data-collections": ["a.b"], "additional-condition": "x=1"}, "no longer used"),
         (_EXECUTE, {"data-collections": ["a.b"], "additional-conditions": "x=1"}, "not a list"),
         (_EXECUTE, {"data-collections": ["a.b"], "additional-conditions": ["x=1"]}, "not an object"),
@@ -308,6 +322,7 @@ def test_the_first_condition_that_matches_counts_whatever_its_letter_case() -> N
         "a.one": "first",
         "b.one": "last",
     }
+    assert conditions_of((AdditionalCondition("a.one", ""), *conditions), _CAPTURED) == {"a.one": ""}
 
 
 def test_rows_of_the_signal_table_count_by_place_and_odd_ones_are_reported() -> None:

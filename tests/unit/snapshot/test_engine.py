@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from incsnap.events import BinlogPosition
+from incsnap.events import BinlogPosition, SchemaChange
 from incsnap.snapshot.commands import DataCollection, Execute
 from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.engine import awaited
 from incsnap.snapshot.notifications import Notification
-from incsnap.snapshot.questions import Describe, Refused
+from incsnap.snapshot.questions import Describe, KeyOrder, Refused
 from incsnap.snapshot.window import ChunkResult
 from tests.support.snapshots import SERVER, A, B, Snapshots, execute, position, spans
 
@@ -197,6 +197,22 @@ def test_condition_and_surrogate_key_reach_the_chunk() -> None:
 
     assert job.asked[0] == Describe(A, "k", "k > 0", position(100).delivered, asked=1)
     assert (chunk.columns, chunk.condition, chunk.lower, chunk.upper) == (("k",), "k > 0", None, ("1",))
+
+
+def test_an_order_without_an_index_is_warned_of_once() -> None:
+    job = Snapshots({A: [1, 2, 3, 4, 5]})
+    job.answer = lambda question: (
+        KeyOrder(("aa", "k"), "aa int", index="") if isinstance(question, Describe) else job.truth(question)
+    )
+    plan = job.batch(Execute("s", (DataCollection(A, surrogate="AA"),)))
+
+    assert plan.warnings == (
+        "db.a: no index begins with `aa`, `k`, the order of its surrogate-key AA, so MySQL sorts the table for each"
+        " chunk; CREATE INDEX ... ON `db`.`a` (`aa`, `k`) makes it faster",
+    )
+    alter = SchemaChange(frozenset({A}), "db", "ALTER TABLE a ADD b INT")
+    assert job.batch(changes=(alter,)).warnings == ()
+    assert [type(question) for question in job.asked].count(Describe) == 2
 
 
 def test_nothing_to_do_is_idle_and_the_end_of_a_snapshot_is_not() -> None:

@@ -1,0 +1,37 @@
+"""Tests of the commands that signals become, and of what the log says about them."""
+
+from __future__ import annotations
+
+import pytest
+
+from incsnap.planner.signal_commands import CapturedTables, command_of
+from incsnap.snapshot.commands import Execute
+from incsnap.tables import TableId
+from signals.records import Signal
+
+ORDERS, SIGNALS = TableId("shop", "orders"), TableId("shop", "Signals")
+
+
+@pytest.mark.parametrize(("name", "ignore_case"), [("shop.Signals", False), ("SHOP.signals", True)])
+def test_a_signal_that_names_the_signal_table_is_told_so(
+    caplog: pytest.LogCaptureFixture, name: str, ignore_case: bool
+) -> None:
+    captured = CapturedTables((ORDERS,), ignore_case, SIGNALS)
+    signal = Signal("s", "execute-snapshot", ("shop.orders", name, "shop.nothing"))
+
+    command = command_of(signal, "kafka", lambda: captured, "")
+
+    assert isinstance(command, Execute)
+    assert [each.table for each in command.collections] == [ORDERS]
+    assert command.unresolved == (name, "shop.nothing")
+    own, other = (record.getMessage() for record in caplog.records)
+    assert "shop.Signals is the signal table. No snapshot reads its rows" in own
+    assert "no captured table is called or matches shop.nothing." in other
+
+
+def test_a_signal_for_the_signal_table_alone_is_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    command_of(
+        Signal("s", "execute-snapshot", (str(SIGNALS),)), "kafka", lambda: CapturedTables((), False, SIGNALS), ""
+    )
+
+    assert len(caplog.records) == 1
