@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from incsnap.config import converters
@@ -16,6 +17,7 @@ from incsnap.config.without_effect import WITHOUT_EFFECT, reason_of
 
 OBEYED, IDLE, REFUSED, UNKNOWN = "obeyed", "without effect", "refused", "unknown"
 FILE, WORKER, DEFAULT = "file", "worker", "default"
+_WORKERS = "the worker has the converter, with options of its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +31,28 @@ class Explained:
     note: str = ""  #: a remark for the user; "" for none
 
 
-def explained(reader: SettingsReader, own: frozenset[str], inherited: frozenset[str]) -> tuple[Explained, ...]:
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """The names of given settings, by the file that they come from."""
+
+    own: frozenset[str]  #: of the connector's file
+    inherited: frozenset[str]  #: of the worker's file
+    idle: Mapping[str, str]  #: options in the connector's file that give way to the worker's, with their values
+
+
+def explained(reader: SettingsReader, origins: Origins) -> tuple[Explained, ...]:
     """Return all settings: first the given ones, then the defaults, both sorted by name.
 
-    Call it after all settings were read from `reader`. `own` are the names in the connector's file. `inherited` are
-    the names taken from the worker's file.
+    Call it after all settings were read from `reader`.
     """
     unused = unused_names(reader.names(), converters.names(reader))
     foreign, unknown = set(unused.foreign), dict(unused.unknown)
     problems = {problem.partition(":")[0]: problem.partition(": ")[2] for problem in reader.problems}
-    given = []
-    for name in sorted({*own, *inherited}):
-        origin = FILE if name in own else WORKER
+    given = [Explained(name, _shown(reader, name, value), FILE, IDLE, _WORKERS) for name, value in origins.idle.items()]
+    for name in {*origins.own, *origins.inherited}:
+        origin = WORKER if name in origins.inherited else FILE
         value = reader.unresolved(name)
-        if (reader.hides(name) or (name in unknown and holds_secret(value))) and not is_only_references(value):
-            value = HIDDEN if value else ""
-        value = without_password(value)
+        value = _shown(reader, name, value, is_secret=name in unknown and holds_secret(value))
         shown = without_salt(name)
         if shown in problems:
             fate, note = REFUSED, problems[shown]
@@ -57,12 +65,20 @@ def explained(reader: SettingsReader, own: frozenset[str], inherited: frozenset[
         else:
             fate, note = OBEYED, _meaning(name)
         given.append(Explained(shown, value, origin, fate, note))
+    given.sort(key=lambda each: (each.name, each.origin))
     defaults = [
         Explained(name, reader.defaults[name], DEFAULT, OBEYED, _meaning(name, reader.defaults[name]))
         for name in sorted(reader.defaults)
         if not reader.given(name) and name not in WITHOUT_EFFECT
     ]
     return (*given, *defaults)
+
+
+def _shown(reader: SettingsReader, name: str, value: str, *, is_secret: bool = False) -> str:
+    """Return `value` of the setting `name` as people may see it. `is_secret`: the value itself says so."""
+    if (reader.hides(name) or is_secret) and not is_only_references(value):
+        value = HIDDEN if value else ""
+    return without_password(value)
 
 
 def _meaning(name: str, value: str = "given") -> str:

@@ -294,6 +294,38 @@ def test_a_connector_with_a_converter_of_its_own_gets_none_of_the_workers(tmp_pa
     assert loaded.settings.kafka.producer == {"linger.ms": "1"}
 
 
+@pytest.mark.parametrize(
+    ("of_worker", "option", "value", "schemas", "url"),
+    [
+        (
+            {"value.converter": "org.apache.kafka.connect.json.JsonConverter"},
+            "value.converter.schemas.enable",
+            "false",
+            True,
+            "",
+        ),
+        ({}, "value.converter.schema.registry.url", "http://mine:8081", False, "http://r:8081"),
+    ],
+)
+def test_a_connector_without_a_converter_has_no_options_of_one_as_in_kafka_connect(
+    of_worker: dict[str, str], option: str, value: str, schemas: bool, url: str, tmp_path: Path
+) -> None:
+    given = {name: text for name, text in WORKER.items() if not name.startswith("value.converter")}
+    given |= of_worker or {name: text for name, text in WORKER.items() if name.startswith("value.converter")}
+    worker = written(tmp_path / "worker.properties", properties(given))
+    job = written(tmp_path / "job.json", {**JOB, option: value, "key.converter": ""})
+    loaded = read(job, worker)
+
+    assert loaded.settings.formats.value.schemas == schemas
+    assert loaded.settings.formats.value_registry.url == url
+    assert loaded.settings.formats.key.kind == "json"
+    (warning,) = (each for each in loaded.warnings if option in each)
+    assert "because the worker's file has the converter and this file has not" in warning
+    rows = [(each.name, each.origin, each.fate, each.value) for each in explain(job, worker).settings]
+    assert (option, "file", "without effect", value) in rows
+    assert [fate for name, origin, fate, _ in rows if (name, origin) == (option, "worker")] == ["obeyed"] * bool(url)
+
+
 def test_secrets_are_found_by_what_the_worker_calls_their_providers(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("from the folder", encoding="utf-8")
     start = "org.apache.kafka.common.config.provider."

@@ -21,6 +21,20 @@ def test_a_connectors_file_without_converters_is_warned_of() -> None:
     assert not any("--worker" in each for each in loaded_with().warnings)
 
 
+def test_the_warning_about_missing_converters_says_what_the_options_of_the_file_make_of_them() -> None:
+    def sentence(**changes: str) -> str:
+        (warning,) = (each for each in loaded_with(connector__class=CONNECTOR, **changes).warnings if "JSON" in each)
+        return warning.partition(". ")[0]
+
+    start = "key.converter and value.converter: not in this file, so "
+    assert sentence() == f"{start}keys and values are JSON without schemas"
+    with_values = sentence(value__converter__schemas__enable="true")
+    assert with_values == f"{start}keys are JSON without schemas and values are JSON with schemas"
+    assert sentence(key__converter="StringConverter") == (
+        "value.converter: not in this file, so values are JSON without schemas"
+    )
+
+
 def test_a_connectors_file_has_debeziums_extended_headers_unless_it_switches_them_off() -> None:
     def names(**changes: str) -> list[str]:
         settings = loaded_with(**changes).settings
