@@ -5,8 +5,8 @@ Each change has a reason for the user. `rewriting` applies the changes to the te
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from incsnap.config import confluent_cloud
 from incsnap.config.names import is_important, unused_names
@@ -26,6 +26,7 @@ from incsnap.config.older_names import (
 from incsnap.config.patterns import split_list
 from incsnap.config.references import PLACEHOLDER, placeholder
 from incsnap.config.secrets import is_secret
+from incsnap.config.without_effect import reason_of
 from signals.regex import exact_name
 
 _BROKERS, _HISTORY_BROKERS = "bootstrap.servers", "schema.history.internal.kafka.bootstrap.servers"
@@ -58,10 +59,13 @@ class Change:
         return f"{self.old} -> {self.new}{shown}. {self.reason}"
 
 
-def corrections(values: Mapping[str, str], inherited: Mapping[str, str]) -> tuple[Change, ...]:
+def corrections(
+    values: Mapping[str, str], inherited: Mapping[str, str], outside: Collection[str] = ()
+) -> tuple[Change, ...]:
     """Return the changes that the settings `values` of a connector's file need, in the order of the file.
 
-    `inherited` are settings that the connector takes from a worker's file.
+    `inherited` are settings that the connector takes from a worker's file. `outside` are names in `values` that the
+    document has beside its settings. They stay, and a setting that replaces one is added.
     """
     transforms = _changed_options(values)
     only_managed, of_managed = confluent_cloud.removed(values), confluent_cloud.replaced(values)
@@ -91,7 +95,10 @@ def corrections(values: Mapping[str, str], inherited: Mapping[str, str]) -> tupl
             if new == _SERVER_ID and (number := _server_id(value)):
                 change = Change(name, new, number, "A server's id has 32 bits. This is the number that MySQL has seen.")
         change = _with_database(_with_reference(change, value), value, values)
-        if change.new != name or change.value is not None:
+        if name in outside:
+            if change.value is not None and (name == "connector.class" or not reason_of(name)):
+                changes.append(replace(change, old=""))
+        elif change.new != name or change.value is not None:
             changes.append(change)
     return (*changes, *_added(values, inherited))
 

@@ -61,6 +61,7 @@ class Document:
     values: dict[str, str]  #: name -> value; includes what the document says outside of its settings, such as a class
     repeated: tuple[str, ...] = ()  #: names that stand more than once; the last value is used
     place: Steps = ()  #: leads to the object with the settings; in YAML the first index counts the documents
+    outside: frozenset[str] = frozenset()  #: those names in `values` that do not stand in the object with the settings
 
 
 def read_document(path: str | Path) -> dict[str, str]:
@@ -107,7 +108,9 @@ def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS) -> Documen
         root = json.loads(text) if form is Form.JSON else list(yaml.load_all(text, Loader=_Loader))
         settings = _of_json(path, root, kinds) if form is Form.JSON else _of_yaml(path, root, kinds)
         repeated = repeated_names.in_json(text) if form is Form.JSON else repeated_names.in_yaml(text)
-        return Document(text, form, _values(path, {**settings.outside, **settings.config}), repeated, settings.place)
+        values = _values(path, {**settings.outside, **settings.config})
+        outside = values.keys() - {str(name) for name in settings.config}
+        return Document(text, form, values, repeated, settings.place, frozenset(outside))
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply", HINT) from None
     # tags of YAML such as `!!int x` raise ValueError, LookupError or TypeError

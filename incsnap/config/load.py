@@ -113,7 +113,7 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
     Raise ConfigError if the file cannot be read or parsed, or if a setting cannot be replaced.
     """
     document, of_worker = open_document(path), read_worker(worker)
-    changes = corrections(document.values, inherited(of_worker, document.values))
+    changes = corrections(document.values, inherited(of_worker, document.values), document.outside)
     text = rewritten(document, changes)
     reader = _reader_of(read_text(text, str(path)).values, of_worker)[0]
     problem, only_unfilled = "", False

@@ -28,6 +28,8 @@ def rewritten(document: Document, changes: Sequence[Change]) -> str:
     """
     if not changes:
         return document.text
+    if document.values.keys() == document.outside:
+        raise ConfigError("the file has no object with settings", f"Correct it by hand: {changes[0]}")
     if document.form is Form.PROPERTIES:
         return "".join(_properties(document.text, changes))
     if document.form is Form.JSON:

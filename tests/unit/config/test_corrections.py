@@ -99,6 +99,48 @@ def test_a_file_of_debezium_1_becomes_one_of_the_same_kind_that_starts(form: str
         assert f"changed: {name}" in result.stderr
 
 
+def _with_placeholders(form: str) -> str:
+    """Return the document `form` with placeholders in the fields beside its settings."""
+    if form == "MSK Connect":
+        cluster = {"apacheKafkaCluster": {"bootstrapServers": "${BROKERS}"}}
+        return json.dumps({**_MSK, "connectorName": "${X}", "kafkaCluster": cluster}, indent=2)
+    text = FORMS[form].replace("name: inventory", "name: '${X}'").replace('"name": "inventory"', '"name": "${X}-a"')
+    return text.replace("{class:", "{tasksMax: '${TASKS}', class:").replace("  class:", "  taskMax: ${TASKS}\n  class:")
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if "${X}" in _with_placeholders(form)])
+def test_a_placeholder_beside_the_settings_of_a_document_stops_no_correction(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = _with_placeholders(form)
+    (tmp_path / "old").write_text(text)
+    monkeypatch.setenv("BROKERS", "k:9092")
+    monkeypatch.setenv("X", "x")
+    result = _run(tmp_path / "old")
+    (tmp_path / "new").write_text(result.stdout)
+
+    assert result.exit_code == 0
+    assert "${TASKS}" not in text or "${TASKS}" in result.stdout
+    assert "tasks.max" not in result.stderr
+    of_file = form == "PUT /connectors/NAME/config"  # its name is a setting among the others
+    assert ("changed: name" in result.stderr) == of_file
+    assert ("${X}" in result.stdout) != of_file
+    assert ("changed: bootstrap.servers=${env:BROKERS}: added" in result.stderr) == (form == "MSK Connect")
+    settings = read(tmp_path / "new").settings
+    assert (settings.topic_prefix, settings.kafka.bootstrap_servers) == ("shop", "k:9092")
+
+
+def test_a_document_without_settings_is_to_be_corrected_by_hand(tmp_path: Path) -> None:
+    for text in (
+        "kind: KafkaConnector\nspec: {class: '${X}'}\n",
+        '{"kind": "KafkaConnector", "spec": {"class": "${X}"}}',
+    ):
+        (tmp_path / "old").write_text(text)
+        result = _run(tmp_path / "old")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "has no object with settings" in result.stderr
+
+
 def test_comments_order_and_unchanged_lines_stay(tmp_path: Path) -> None:
     for form in ("properties", "Strimzi"):
         (tmp_path / "old").write_text(FORMS[form])
