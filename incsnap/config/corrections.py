@@ -208,7 +208,7 @@ def _tombstones(values: Mapping[str, str], start: str) -> dict[str, Change]:
     mode = tombstone_handling(drops, handling)
     if mode is None:
         return {}
-    meant = " with ".join(f"{name.removeprefix(start)}={values[name]}" for name in old)
+    meant = " with ".join(f"{name.removeprefix(start)}={values[name].strip()}" for name in old)
     first = Change(old[0], new, mode, f"{meant} means this.")
     return {
         old[0]: first,

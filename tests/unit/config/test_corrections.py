@@ -327,6 +327,70 @@ def test_a_setting_behind_a_merge_key_is_to_be_corrected_by_hand(tmp_path: Path)
     assert "database.server.name cannot be replaced" in result.output
 
 
+def _yaml(*lines: str) -> str:
+    """Return a resource whose settings are `lines`, with more in front of them and behind them."""
+    settings = ("# ours", *lines, "database.user: cdc", "max.batch.size: 5 # rows")
+    start = f"kind: KafkaConnector\nmetadata: {{name: x}}\nspec:\n  class: {OLD['connector.class']}\n  config:\n"
+    return start + "".join(f"    {line}\n" for line in settings)
+
+
+@pytest.mark.parametrize(
+    ("lines", "corrected"),
+    [
+        (
+            ("database.hostname: &h mysql", "database.server.name: *h"),
+            ("database.hostname: &h mysql", "topic.prefix: *h"),
+        ),
+        (("database.server.name: &p 'shop'", "name: *p"), ("topic.prefix: &p 'shop'", "name: *p")),
+        (
+            ("database.hostname: &h ${HOST}", "topic.prefix: *h"),
+            ('database.hostname: &h "${env:HOST}"', 'topic.prefix: "${env:HOST}"'),
+        ),
+        (
+            ("database.include.list: a", "topic.prefix: &t t", "table.whitelist: *t"),
+            ("database.include.list: a", "topic.prefix: &t t", 'table.include.list: "a.t"'),
+        ),
+        (
+            ("database.server.id: &n database.server.name", "*n : shop"),
+            ("database.server.id: &n database.server.name", "topic.prefix : shop"),
+        ),
+        (
+            ("database.include.list: a", "table.whitelist: >-", "  b,", "  a.c", "topic.prefix: x"),
+            ("database.include.list: a", 'table.include.list: "a.b,a.c"', "topic.prefix: x"),
+        ),
+        (("database.server.name: a", "database.server.name: b"), ("topic.prefix: a", "topic.prefix: b")),
+        (
+            ("database.include.list: a", "table.whitelist: !!str &t b", "topic.prefix: x"),
+            ("database.include.list: a", 'table.include.list: &t "a.b"', "topic.prefix: x"),
+        ),
+    ],
+)
+def test_a_setting_of_yaml_with_an_alias_or_an_anchor_is_corrected_alone(
+    lines: tuple[str, ...], corrected: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "old").write_text(_yaml(*lines))
+    assert correct(tmp_path / "old").text == _yaml(*corrected)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("snapshot.mode: &m schema_only", "topic.prefix: *m"),
+        ("database.server.name: &p shop", "topic.prefix: *p"),
+        ("&k database.server.name: shop", "database.hostname: *k"),
+    ],
+)
+def test_a_correction_that_would_change_other_settings_is_to_be_made_by_hand(
+    lines: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "old").write_text(_yaml(*lines))
+    result = _run(tmp_path / "old")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "its settings depend on each other, such as by an alias of YAML" in result.stderr
+    assert "Correct it by hand: " in result.stderr
+    assert "is not YAML" not in result.stderr
+
+
 def test_refused_settings_come_first_and_defaults_only_on_request(tmp_path: Path) -> None:
     file = tmp_path / "job.json"
     misspelt = {"table.exclude": "inventory.x"}
