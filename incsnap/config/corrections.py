@@ -5,7 +5,7 @@ Each change has a reason for the user. `rewriting` applies the changes to the te
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from incsnap.config import confluent_cloud
@@ -24,8 +24,8 @@ from incsnap.config.older_names import (
     tombstone_handling,
 )
 from incsnap.config.patterns import split_list
-from incsnap.config.references import PLACEHOLDER, placeholder
-from incsnap.config.secrets import is_secret
+from incsnap.config.references import PLACEHOLDER, placeholder, shown_value
+from incsnap.config.secrets import is_secret, without_salt
 from incsnap.config.without_effect import reason_of
 from signals.regex import exact_name
 
@@ -48,24 +48,30 @@ class Change:
     new: str  #: name in the corrected file; "": the setting is removed
     value: str | None  #: value in the corrected file; None: as before
     reason: str  #: a sentence for the user
+    hidden: bool = False  #: whether `value` must not be shown
 
     def __str__(self) -> str:
-        """Return the change as a line for people. A secret value is not shown."""
-        shown = "" if self.value is None else f"={'**********' if is_secret(self.new) else self.value}"
-        if not self.new:
-            return f"{self.old}: removed. {self.reason}"
-        if not self.old:
-            return f"{self.new}{shown}: added. {self.reason}"
-        return f"{self.old} -> {self.new}{shown}. {self.reason}"
+        """Return the change as a line for people, without secrets."""
+        old, new = without_salt(self.old), without_salt(self.new)
+        value = "" if self.value is None else f"={shown_value(self.value, hidden=self.hidden)}"
+        if not new:
+            return f"{old}: removed. {self.reason}"
+        if not old:
+            return f"{new}{value}: added. {self.reason}"
+        return f"{old} -> {new}{value}. {self.reason}"
 
 
 def corrections(
-    values: Mapping[str, str], inherited: Mapping[str, str], outside: Collection[str] = ()
+    values: Mapping[str, str],
+    inherited: Mapping[str, str],
+    outside: Collection[str] = (),
+    hides: Callable[[str], bool] = is_secret,
 ) -> tuple[Change, ...]:
     """Return the changes that the settings `values` of a connector's file need, in the order of the file.
 
     `inherited` are settings that the connector takes from a worker's file. `outside` are names in `values` that the
-    document has beside its settings. They stay, and a setting that replaces one is added.
+    document has beside its settings. They stay, and a setting that replaces one is added. `hides` returns True for the
+    name of a setting whose value must not be shown.
     """
     transforms = _changed_options(values)
     only_managed, of_managed = confluent_cloud.removed(values), confluent_cloud.replaced(values)
@@ -100,7 +106,8 @@ def corrections(
                 changes.append(replace(change, old=""))
         elif change.new != name or change.value is not None:
             changes.append(change)
-    return (*changes, *_added(values, inherited))
+    changes += _added(values, inherited)
+    return tuple(replace(each, hidden=hides(each.old) or hides(each.new)) for each in changes)
 
 
 def _server_id(value: str) -> str:

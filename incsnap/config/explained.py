@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from incsnap.config import converters
-from incsnap.config.columns import without_salt
 from incsnap.config.declarations import SETTINGS
 from incsnap.config.names import is_important, unused_names
 from incsnap.config.reader import SettingsReader
-from incsnap.config.references import is_only_references
-from incsnap.config.secrets import HIDDEN, holds_secret, without_password
+from incsnap.config.references import shown_value
+from incsnap.config.secrets import holds_secret, without_salt
 from incsnap.config.transforms import is_unread
 from incsnap.config.without_effect import WITHOUT_EFFECT, reason_of
 
@@ -48,11 +47,14 @@ def explained(reader: SettingsReader, origins: Origins) -> tuple[Explained, ...]
     unused = unused_names(reader.names(), converters.names(reader))
     foreign, unknown = set(unused.foreign), dict(unused.unknown)
     problems = {problem.partition(":")[0]: problem.partition(": ")[2] for problem in reader.problems}
-    given = [Explained(name, _shown(reader, name, value), FILE, IDLE, _WORKERS) for name, value in origins.idle.items()]
+    given = [
+        Explained(name, shown_value(value, hidden=reader.hides(name)), FILE, IDLE, _WORKERS)
+        for name, value in origins.idle.items()
+    ]
     for name in {*origins.own, *origins.inherited}:
         origin = WORKER if name in origins.inherited else FILE
         value = reader.unresolved(name)
-        value = _shown(reader, name, value, is_secret=name in unknown and holds_secret(value))
+        value = shown_value(value, hidden=reader.hides(name) or (name in unknown and holds_secret(value)))
         shown = without_salt(name)
         if shown in problems:
             fate, note = REFUSED, problems[shown]
@@ -72,13 +74,6 @@ def explained(reader: SettingsReader, origins: Origins) -> tuple[Explained, ...]
         if not reader.given(name) and name not in WITHOUT_EFFECT
     ]
     return (*given, *defaults)
-
-
-def _shown(reader: SettingsReader, name: str, value: str, *, is_secret: bool = False) -> str:
-    """Return `value` of the setting `name` as people may see it. `is_secret`: the value itself says so."""
-    if (reader.hides(name) or is_secret) and not is_only_references(value):
-        value = HIDDEN if value else ""
-    return without_password(value)
 
 
 def _meaning(name: str, value: str = "given") -> str:

@@ -30,6 +30,7 @@ from incsnap.config.of_worker import inherited, options_without_converter
 from incsnap.config.reader import SettingsReader
 from incsnap.config.references import providers_of
 from incsnap.config.rewriting import rewritten
+from incsnap.config.secrets import without_salt
 from incsnap.config.settings import FailureHandling, RetrySettings, Settings
 from incsnap.config.snapshot import snapshot, start_place
 from incsnap.config.topics import control_topics, topics_of
@@ -113,7 +114,9 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
     Raise ConfigError if the file cannot be read or parsed, or if a setting cannot be replaced.
     """
     document, of_worker = open_document(path), read_worker(worker)
-    changes = corrections(document.values, inherited(of_worker, document.values), document.outside)
+    before = _reader_of(document.values, of_worker)[0]
+    from_worker = inherited(of_worker, document.values)
+    changes = corrections(document.values, from_worker, document.outside, before.hides)
     text = rewritten(document, changes)
     reader = _reader_of(read_text(text, str(path)).values, of_worker)[0]
     problem, only_unfilled = "", False
@@ -156,7 +159,9 @@ def _reader(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader
 
 def _repeated(path: str | Path, document: Document) -> tuple[str, ...]:
     """Return a warning for each name that a file gives more than once."""
-    return tuple(f"{path}: {name} stands more than once; the last value is used" for name in document.repeated)
+    return tuple(
+        f"{path}: {without_salt(name)} stands more than once; the last value is used" for name in document.repeated
+    )
 
 
 def _reader_of(own: Mapping[str, str], of_worker: Mapping[str, str]) -> tuple[SettingsReader, Origins]:

@@ -9,7 +9,7 @@ from incsnap.config.declarations import PREFIXES, SETTINGS
 from incsnap.config.declarations.kinds import COLUMNS, REGEXES, Kind
 from incsnap.config.patterns import pattern_problem
 from incsnap.config.references import UnfilledError, UnresolvedError, is_reference, resolve, unfilled
-from incsnap.config.secrets import is_secret, without_password
+from incsnap.config.secrets import is_secret, without_password, without_salt
 from incsnap.config.without_effect import reason_of
 from incsnap.errors import shorten
 from incsnap.transforms.replacement import parsed
@@ -58,7 +58,7 @@ class SettingsReader:
                     self._values[name] = value
                     continue
                 self._unresolved.add(name)
-                self.problems.append(f"{name}: {error}")
+                self.problems.append(f"{without_salt(name)}: {error}")
                 if isinstance(error, UnfilledError):
                     self.unfilled.append(self.problems[-1])
 

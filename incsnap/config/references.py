@@ -17,7 +17,7 @@ from pathlib import Path
 
 import javaproperties
 
-from incsnap.config.secrets import is_secret
+from incsnap.config.secrets import HIDDEN, is_secret, without_password
 from incsnap.errors import shorten
 
 #: `${NAME}` without a provider, as shells, envsubst and Compose files replace it. Kafka Connect does not.
@@ -58,6 +58,13 @@ def is_only_references(text: str) -> bool:
     if any(match["place"].startswith(_DEFAULTS) for match in _REFERENCE.finditer(text)):
         return False
     return is_reference(text) and not any(character.isalnum() for character in _REFERENCE.sub("", text))
+
+
+def shown_value(value: str, *, hidden: bool) -> str:
+    """Return `value` as people may see it. With `hidden` only references and an empty value are shown."""
+    if hidden and value and not is_only_references(value):
+        return HIDDEN
+    return without_password(value)
 
 
 def placeholder(name: str, value: str) -> str:

@@ -30,6 +30,14 @@ def without_password(text: str) -> str:
     return _IN_URL.sub(rf"\1{HIDDEN}@", text)
 
 
+def without_salt(name: str) -> str:
+    """Return the name of a setting as messages may show it.
+
+    A salt is a secret, and the name of a setting may hold one.
+    """
+    return re.sub(r"(\.salt\.).*", r"\1*", name)
+
+
 def revealing(info: SerializationInfo) -> bool:
     """Return True if pydantic serializes settings with their secrets, as `Settings.to_json` asks for.
 

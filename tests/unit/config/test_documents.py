@@ -199,6 +199,11 @@ _RESOURCE = "kind: KafkaConnector\nspec:\n  config:\n    "
     {"producer.override.sasl.jaas.config": 'x username="${env:HOME}" password="hunter2SECRET";'},
     {"value.converter.schema.registry.url": "http://user:hunter2SECRET@r:8081"},
     {"bootstrap.servers": "http://user:hunter2SECRET@r"},
+    {"value.converter.schema.registry.url": "https://KEY:hunter2SECRET@${REG}"},
+    {"custom.sanitize.pattern": ".*HOSTNAME", "database.hostname": "SECRET-${env:X}-${Y}"},
+    {"custom.sanitize.pattern": "database.server.*", "database.server.name": "SECRET-${Y}"},
+    {"column.mask.hash.SHA-256.with.salt.SECRET": "${X}", "connector.class": "c"},
+    'column.mask.hash.SHA-256.with.salt.SECRET=a.b\ncolumn.mask.hash.SHA-256.with.salt.SECRET=a.c\n',
 ])  # fmt: skip
 @pytest.mark.parametrize("fix", [False, True])
 def test_no_password_is_shown_whatever_the_shape_of_a_document(content: object, fix: bool, tmp_path: Path) -> None:
