@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from incsnap.config import converters
 from incsnap.config.declarations import SETTINGS
-from incsnap.config.names import is_important, unused_names
+from incsnap.config.names import unused_names
 from incsnap.config.reader import SettingsReader
 from incsnap.config.references import shown_value
 from incsnap.config.secrets import holds_secret, without_salt
@@ -39,14 +39,14 @@ class Origins:
     idle: Mapping[str, str]  #: options in the connector's file that give way to the worker's, with their values
 
 
-def explained(reader: SettingsReader, origins: Origins) -> tuple[Explained, ...]:
+def explained(reader: SettingsReader, origins: Origins, problems: Iterable[str]) -> tuple[Explained, ...]:
     """Return all settings: first the given ones, then the defaults, both sorted by name.
 
-    Call it after all settings were read from `reader`.
+    Call it after all settings were read from `reader`. `problems` are those of all settings, read alone and combined.
     """
     unused = unused_names(reader.names(), converters.names(reader))
     foreign, unknown = set(unused.foreign), dict(unused.unknown)
-    problems = {problem.partition(":")[0]: problem.partition(": ")[2] for problem in reader.problems}
+    notes = {problem.partition(":")[0]: problem.partition(": ")[2] for problem in problems}
     given = [
         Explained(name, shown_value(value, hidden=reader.hides(name)), FILE, IDLE, _WORKERS)
         for name, value in origins.idle.items()
@@ -56,14 +56,14 @@ def explained(reader: SettingsReader, origins: Origins) -> tuple[Explained, ...]
         value = reader.unresolved(name)
         value = shown_value(value, hidden=reader.hides(name) or (name in unknown and holds_secret(value)))
         shown = without_salt(name)
-        if shown in problems:
-            fate, note = REFUSED, problems[shown]
+        # A problem of a whole transform names the transform, and its class is the setting that it has.
+        if note := notes.get(shown) or notes.get(shown.removesuffix(".type")):
+            fate = REFUSED
         elif name in foreign or name in reader.idle or is_unread(reader, name):
             fate, note = IDLE, reader.idle.get(name) or reason_of(name)
         elif name in unknown:
             meant = unknown[name]
-            stops = meant is not None and is_important(meant) and not reader.given(meant)
-            fate, note = REFUSED if stops else UNKNOWN, f"did you mean {meant}?" if meant else ""
+            fate, note = UNKNOWN, f"did you mean {meant}?" if meant else ""
         else:
             fate, note = OBEYED, _meaning(name)
         given.append(Explained(shown, value, origin, fate, note))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -101,11 +101,13 @@ def explain(path: str | Path, worker: str | Path | None = None) -> Explanation:
     """Return each setting of the file and each default. Raise ConfigError only if the file cannot be read or parsed."""
     reader, origins = _reader(path, worker)
     problem = ""
+    problems: Sequence[str] = reader.problems
     try:
         warnings = _settings(reader, str(path)).warnings
     except ConfigError as error:
         problem, warnings = error.message, tuple(reader.warnings)
-    return Explanation(explained(reader, origins), warnings, problem)
+        problems = error.problems if isinstance(error, _InvalidSettings) else reader.problems
+    return Explanation(explained(reader, origins, problems), warnings, problem)
 
 
 def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:

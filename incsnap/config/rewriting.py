@@ -155,7 +155,7 @@ class _Composer(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node. PyYAML itself returns the anchor's node for an alias."""
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         node: Any = super().compose_node(parent, index)
         if isinstance(event, yaml.AliasEvent):
             node = copy(node)

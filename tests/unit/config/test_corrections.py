@@ -402,6 +402,95 @@ def test_refused_settings_come_first_and_defaults_only_on_request(tmp_path: Path
     assert "\ntopic.delimiter" in everything
 
 
+_CONNECT, _DEBEZIUM = "org.apache.kafka.connect.", "io.debezium.transforms."
+_UNWRAP = {"transforms": "t", "transforms.t.type": f"{_DEBEZIUM}ExtractNewRecordState"}
+_OUTBOX = {"transforms": "t", "transforms.t.type": f"{_DEBEZIUM}outbox.EventRouter"}
+_AVRO = {"value.converter": "AvroConverter", "value.converter.schema.registry.url": "http://r:8081"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        ({"value.converter": f"{_CONNECT}storage.StringConverter"}, "value.converter"),
+        ({**_UNWRAP, "value.converter": "io.debezium.converters.CloudEventsConverter"}, "value.converter"),
+        ({**_UNWRAP, **_AVRO, "transforms.t.route.by.field": "kind"}, "transforms.t.route.by.field"),
+        ({**_OUTBOX, **_AVRO}, "value.converter"),
+        (
+            {
+                **_OUTBOX,
+                "value.converter": "JsonConverter",
+                "transforms.t.table.fields.additional.placement": "kind:envelope",
+            },
+            "transforms.t.table.fields.additional.placement",
+        ),
+        (
+            {"transforms": "t", "transforms.t.type": f"{_CONNECT}transforms.ValueToKey", "transforms.t.fields": "id"},
+            "transforms.t.type",
+        ),
+        (
+            {
+                "transforms": "t",
+                "transforms.t.type": f"{_CONNECT}transforms.InsertField$Value",
+                "transforms.t.partition.field": "p!",
+            },
+            "transforms.t.type",
+        ),
+        (
+            {
+                "transforms": "t",
+                "transforms.t.type": f"{_CONNECT}transforms.InsertField$Value",
+                "transforms.t.static.value": "v",
+            },
+            "transforms.t.static.value",
+        ),
+        (
+            {
+                "transforms": "t",
+                "transforms.t.type": f"{_DEBEZIUM}TimezoneConverter",
+                "transforms.t.converted.timezone": "UTC",
+                "transforms.t.include.list": "a:b",
+                "transforms.t.exclude.list": "a:b",
+            },
+            "transforms.t.include.list",
+        ),
+        (
+            {
+                "transforms": "t",
+                "transforms.t.type": f"{_DEBEZIUM}Filter",
+                "transforms.t.language": "jsr223.groovy",
+                "transforms.t.condition": "value.op == 'c'",
+                "provide.transaction.metadata": "true",
+            },
+            "transforms.t.condition",
+        ),
+        (
+            {
+                **_UNWRAP,
+                "transforms": "t,r",
+                "transforms.t.route.by.field": "kind",
+                "transforms.r.type": "RegexRouter",
+                "transforms.r.regex": "a",
+                "transforms.r.replacement": "b",
+            },
+            "transforms",
+        ),
+        ({"table.exclude": "a.b"}, "table.exclude"),
+    ],
+)
+def test_a_setting_that_is_refused_for_its_company_comes_first(
+    settings: dict[str, str], refused: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps({**NEW, "transforms": "", **settings}))
+    result = CliRunner().invoke(commands, ["config", "--json", str(file)])
+    (first, *others) = json.loads(result.stdout)
+
+    assert result.exit_code == 2
+    assert (first["name"], first["fate"]) == (refused, "refused")
+    assert first["note"] in result.stderr
+    assert not any(each["fate"] == "refused" for each in others)
+
+
 @pytest.mark.parametrize(
     ("changed", "code"),
     [
