@@ -150,7 +150,8 @@ class HeaderToValue:
             if isinstance(header, Constant) and not is_text(header.text):
                 raise ConfigError(
                     f"transforms.{self.name}: the transform puts the header {header.name} into the value, where"
-                    f" Kafka Connect gives {header.text!r} the type of a number, a date or another value that is no text",
+                    f" Kafka Connect gives {header.text!r} the type of a number, a date or another value that is"
+                    " no text",
                     f"Add the field by an InsertField behind {self.name}, as a text; or let the header be a text.",
                 )
             # Connect parses the literal of an InsertHeader into a value that is not optional.
