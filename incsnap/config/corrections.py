@@ -100,7 +100,7 @@ def corrections(
                 change = Change(name, new, change.value, " ".join([*reasons, f"{value} is its older name."]))
             if new == _SERVER_ID and (number := _server_id(value)):
                 change = Change(name, new, number, "A server's id has 32 bits. This is the number that MySQL has seen.")
-        change = _with_database(_with_reference(change, value), value, values)
+        change = _with_database(_with_reference(change, value, values), value, values)
         if name in outside:
             if change.value is not None and (name == "connector.class" or not reason_of(name)):
                 changes.append(replace(change, old=""))
@@ -237,10 +237,10 @@ def _additions(values: Mapping[str, str], start: str) -> dict[str, Change]:
     return changes
 
 
-def _with_reference(change: Change, value: str) -> Change:
+def _with_reference(change: Change, value: str, values: Mapping[str, str]) -> Change:
     """Return `change` with `${NAME}` in the value written as `${env:NAME}`, which incsnap resolves."""
     text = value if change.value is None else change.value
-    if not placeholder(change.new, text):
+    if not placeholder(change.new, text, values):
         return change
     reason = "The value comes from the environment."
     return Change(change.old, change.new, PLACEHOLDER.sub(r"${env:\1}", text), f"{change.reason} {reason}".strip())

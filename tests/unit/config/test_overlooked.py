@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from incsnap.config.corrections import corrections
 from incsnap.config.load import from_properties
 from incsnap.config.record_form import record_form
 from incsnap.config.topics import context_headers
@@ -63,6 +64,63 @@ def test_a_placeholder_that_nobody_filled_in_stops_the_start(name: str) -> None:
     text = problems_with(**{name.replace(".", "__"): "${DB_VALUE}"})
     assert f"{name}: ${{DB_VALUE}} is not filled in. Write its value, or ${{env:DB_VALUE}}" in text
     assert f"{name}: missing" not in text
+
+
+_OF_CONNECT = "org.apache.kafka.connect.transforms."
+
+
+@pytest.mark.parametrize(
+    ("class_", "options", "option"),
+    [
+        (f"{_OF_CONNECT}InsertField$Value", {"static.field": "env"}, "static.value"),
+        ("InsertField$Value", {"static.field": "env"}, "static.value"),
+        (f"{_OF_CONNECT}InsertHeader", {"header": "env"}, "value.literal"),
+        (f"{_OF_CONNECT}TimestampConverter$Value", {"field": "t"}, "target.type"),
+        (f"{_OF_CONNECT}MaskField$Value", {"fields": "a"}, "replacement"),
+        (f"{_OF_CONNECT}RegexRouter", {"replacement": "$1"}, "regex"),
+        ("io.debezium.transforms.outbox.EventRouter", {}, "table.field.event.id"),
+        ("io.debezium.transforms.ExtractNewRecordState", {}, "add.fields"),
+        ("io.debezium.transforms.ExtractNewRecordState", {}, "delete.tombstone.handling.mode"),
+    ],
+)
+def test_a_placeholder_in_an_option_of_a_transform_stops_the_start_alone(
+    class_: str, options: dict[str, str], option: str
+) -> None:
+    name = f"transforms.t.{option}"
+    given = {"transforms": "t", "transforms.t.type": class_, name: "${A_VALUE}"}
+    given |= {f"transforms.t.{each}": value for each, value in options.items()}
+    with pytest.raises(ConfigError, match="has one problem") as refused:
+        from_properties({**LEAST, **given}, {})
+    assert f"{name}: ${{A_VALUE}} is not filled in. Write its value, or ${{env:A_VALUE}}" in refused.value.message
+    (change,) = corrections(given, {})
+    assert (change.old, change.new, change.value) == (name, name, "${env:A_VALUE}")
+
+
+@pytest.mark.parametrize(
+    ("class_", "options"),
+    [
+        (f"{_OF_CONNECT}RegexRouter", {"regex": "(?<db>.*)", "replacement": "${db}"}),
+        (
+            "io.debezium.transforms.ByLogicalTableRouter",
+            {
+                "topic.regex": "(?<db>.*)",
+                "topic.replacement": "${db}",
+                "key.field.regex": "(?<t>.*)",
+                "key.field.replacement": "${t}",
+            },
+        ),
+        ("io.debezium.transforms.outbox.EventRouter", {"route.topic.replacement": "events.${routedByValue}"}),
+        ("com.example.Route", {"to": "${topic}"}),
+        (f"{_OF_CONNECT}TimestampRouter", {"topic.format": "${topic}-${timestamp}"}),
+    ],
+)
+def test_what_a_transform_fills_in_itself_stays(class_: str, options: dict[str, str]) -> None:
+    given = {"transforms": "t", "transforms.t.type": class_, "incsnap.ignore": "transforms.t"}
+    given |= {f"transforms.t.{name}": value for name, value in options.items()}
+    from_properties({**LEAST, **given}, {})
+    assert corrections(given, {}) == ()
+    if class_.startswith("io.debezium") or "Regex" in class_:
+        from_properties({**LEAST, **given, "incsnap.ignore": ""}, {})
 
 
 @pytest.mark.parametrize(
