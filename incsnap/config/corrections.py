@@ -24,8 +24,8 @@ from incsnap.config.older_names import (
     tombstone_handling,
 )
 from incsnap.config.patterns import split_list
-from incsnap.config.references import PLACEHOLDER, placeholder, shown_value
-from incsnap.config.secrets import is_secret, without_salt
+from incsnap.config.references import PLACEHOLDER, placeholder, shown_value, variable_for
+from incsnap.config.secrets import is_masked, is_secret, without_salt
 from incsnap.config.without_effect import reason_of
 from signals.regex import exact_name
 
@@ -238,8 +238,14 @@ def _additions(values: Mapping[str, str], start: str) -> dict[str, Change]:
 
 
 def _with_reference(change: Change, value: str, values: Mapping[str, str]) -> Change:
-    """Return `change` with `${NAME}` in the value written as `${env:NAME}`, which incsnap resolves."""
+    """Return `change` with `${NAME}` in the value written as `${env:NAME}`, which incsnap resolves.
+
+    A secret of asterisks alone becomes a reference too.
+    """
     text = value if change.value is None else change.value
+    if is_secret(change.new) and is_masked(text):
+        reason = "The file has asterisks in its place. The value comes from the environment."
+        return Change(change.old, change.new, variable_for(change.new), f"{change.reason} {reason}".strip())
     if not placeholder(change.new, text, values):
         return change
     reason = "The value comes from the environment."

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import javaproperties
 
-from incsnap.config.secrets import HIDDEN, is_secret, without_password
+from incsnap.config.secrets import HIDDEN, is_masked, is_secret, without_password
 from incsnap.errors import shorten
 
 #: `${NAME}` without a provider, as shells, envsubst and Compose files replace it. Kafka Connect does not.
@@ -65,6 +65,15 @@ def is_only_references(text: str) -> bool:
     return is_reference(text) and not any(character.isalnum() for character in _REFERENCE.sub("", text))
 
 
+def variable_for(name: str) -> str:
+    """Return a reference to the environment variable that is named after the setting `name`.
+
+    >>> variable_for("database.password")
+    '${env:DATABASE_PASSWORD}'
+    """
+    return f"${{env:{re.sub('[^A-Z0-9]', '_', name.upper())}}}"
+
+
 def shown_value(value: str, *, hidden: bool) -> str:
     """Return `value` as people may see it. With `hidden` only references and an empty value are shown."""
     if hidden and value and not is_only_references(value):
@@ -95,8 +104,11 @@ def _is_filled_in(name: str, settings: Mapping[str, str]) -> bool:
 def unfilled(name: str, value: str, settings: Mapping[str, str]) -> str:
     """Return what is to be written in place of the value of the setting `name` that nobody has filled in, or "".
 
-    A password may be any text, so a password is unfilled only with `${NAME}`. `settings` are those of the file.
+    A password may be any text, so a password is unfilled only with `${NAME}` or asterisks alone. `settings` are those
+    of the file.
     """
+    if is_secret(name) and is_masked(value):
+        return f"only asterisks, which stand for a value that is not shown. Write its value, or {variable_for(name)}"
     if left := placeholder(name, value, settings):
         return f"{left} is not filled in. Write its value, or ${{env:{left[2:]}"
     if name.startswith(_TEXTS) or is_secret(name) or not (open_ := _TO_FILL_IN.fullmatch(value)):

@@ -20,6 +20,11 @@ def is_secret(name: str) -> bool:
     return any(part in name.lower() for part in _NAMES)
 
 
+def is_masked(value: str) -> bool:
+    """Return True if `value` is asterisks alone, as Confluent Cloud shows secrets."""
+    return set(value.strip()) == {"*"}
+
+
 def holds_secret(text: str) -> bool:
     """Return True if `text` itself names a secret, as a command of curl or JSON in the place of a value does."""
     return is_secret(text)

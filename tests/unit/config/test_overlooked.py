@@ -123,6 +123,21 @@ def test_what_a_transform_fills_in_itself_stays(class_: str, options: dict[str, 
         from_properties({**LEAST, **given, "incsnap.ignore": ""}, {})
 
 
+@pytest.mark.parametrize("name", ["database.password", "producer.sasl.jaas.config", "kafka.api.secret"])
+def test_a_secret_of_asterisks_is_a_value_that_is_missing(name: str) -> None:
+    variable = f"${{env:{name.upper().replace('.', '_')}}}"
+    given = {name: "****************"}
+    if name != "kafka.api.secret":
+        text = problems_with(**{name.replace(".", "__"): "****************"})
+        assert (
+            f"{name}: only asterisks, which stand for a value that is not shown. Write its value, or {variable}" in text
+        )
+        (change,) = corrections(given, {})
+        assert (change.new, change.value) == (name, variable)
+    managed = {**given, "connector.class": "MySqlCdcSourceV2"}
+    assert any(variable in (each.value or "") for each in corrections(managed, {}))
+
+
 @pytest.mark.parametrize(
     ("value", "repair"),
     [
