@@ -100,6 +100,9 @@ def corrections(
                 change = Change(name, new, change.value, " ".join([*reasons, f"{value} is its older name."]))
             if new == _SERVER_ID and (number := _server_id(value)):
                 change = Change(name, new, number, "A server's id has 32 bits. This is the number that MySQL has seen.")
+        if change.new not in ("", name) and any(each.new == change.new for each in changes):
+            changes.append(Change(name, "", None, f"{change.new} is set too, by another older name."))
+            continue
         change = _with_database(_with_reference(change, value, values), value, values)
         if name in outside:
             if change.value is not None and (name == "connector.class" or not reason_of(name)):
@@ -118,12 +121,22 @@ def _server_id(value: str) -> str:
 
 
 def _name_of(name: str, values: Mapping[str, str]) -> str:
-    """Return the present name of a setting. Correct a misspelt name if no job could start with it."""
+    """Return the present name of a setting. Correct a misspelt name if no job could start with it.
+
+    A misspelt name stays if another name in `values` means the same: an older one, or an earlier misspelt one.
+    """
     present = present_name(name)
-    for _, meant in unused_names([present]).unknown:
-        if meant is not None and meant not in values and is_important(meant):
-            return meant
-    return present
+    meant = _misspelt(present)
+    if not meant or any(present_name(each) == meant for each in values):
+        return present
+    first = next((each for each in values if _misspelt(each) == meant), name)
+    return meant if first == name else present
+
+
+def _misspelt(name: str) -> str:
+    """Return the important setting that the unknown name `name` means, or ""."""
+    names = (meant for _, meant in unused_names([name]).unknown if meant and is_important(meant))
+    return next(names, "")
 
 
 def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[Change]:

@@ -206,6 +206,25 @@ def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
             {"database.include.list": "a", "table.include.list": "a.t"},
         ),
         ({"database.include": "a", "database.include.list": "b"}, {}),
+        ({"table.include": "a.b", "table.whitelist": "c.d"}, {"table.include.list": "c.d"}),
+        ({"table.whitelist": "c.d", "table.include": "a.b"}, {"table.include.list": "c.d"}),
+        ({"table.include": "a.b", "table.includes": "c.d"}, {"table.include.list": "a.b"}),
+        (
+            {
+                "transforms": "o",
+                "transforms.o.type": "EventRouter",
+                "transforms.o.table.field.payload.id": "k",
+                "transforms.o.table.field.event.payload.id": "l",
+            },
+            {"transforms.o.table.field.event.key": "k"},
+        ),
+        (
+            {
+                "database.history.store.only.monitored.tables.ddl": "true",
+                "database.history.store.only.captured.tables.ddl": "false",
+            },
+            {"schema.history.internal.store.only.captured.tables.ddl": "true"},
+        ),
         ({"tombstone.on.delete": "false"}, {}),
         ({"database.server.id": "4294967297"}, {"database.server.id": "1"}),
         ({"database.server.id": "4294967296"}, {}),
