@@ -221,10 +221,21 @@ def test_no_password_is_shown_whatever_the_shape_of_a_document(content: object, 
         (f"{_RESOURCE}a: @b\n", "is not YAML: found character '@' that cannot start any token at line 4, column 8"),
         ("curl -d '{}' localhost\n", "is a command of curl"),
         ('// ours\n{\n"database.user": "u"}\n', "names stand in quotes"),
+        ('// ours\n{"name": "x", "config": {}}\n', "names stand in quotes"),
         ('"database.user": "u",\n"a": "b"\n', "is JSON without its brace"),
         ('resource "a" "b" {\n  config = {\n    "database.user" = "u"\n  }\n}\n', "names stand in quotes"),
         ('{"a": "b"}\n{"a": "c"}\n', "is not JSON: Extra data"),
         ("DEBEZIUM_SINK_TYPE=kafka\nMYSQL_PORT=1\n", "holds environment variables, not settings"),
+        ("{{- if .Values.on }}\nkind: KafkaConnector\n{{- end }}\n", "job is a template"),
+        (f"{_RESOURCE}database.hostname: {{{{ .Values.host }}}}\n", "job is a template"),
+        (f"{_RESOURCE}{{{{- toYaml .Values.config | nindent 4 }}}}\n", "job is a template"),
+        ("{% if on %}\ndatabase.hostname={{ host }}\n{% endif %}\n", "job is a template"),
+        ('{"config": {{ config | to_json }}}', "job is a template"),
+        ('{"database.hostname": "{{ host }}", }', "is not JSON"),
+        ("CREATE SOURCE CONNECTOR x WITH (\n  'connector.class' = 'c'\n);\n", "job is a script"),
+        ('### create\nPOST http://localhost:8083/connectors\n\n{\n  "name": "x"\n}\n', "job is a script"),
+        ('cat > x.json <<EOF\n{\n "name": "x"\n}\nEOF\n', "job is a script"),
+        ("cat <<'EOF' | kubectl apply -f -\nkind: KafkaConnector\nspec:\n  class: c\nEOF\n", "job is a script"),
         ({"config": '{"database.user": "u"}'}, "config is not an object but a text"),
         (
             {"database.user": "${A_USER:-root}"},
@@ -557,6 +568,17 @@ def test_the_config_command_shows_it_as_a_table_and_as_json_without_secrets(tmp_
 def test_yaml_in_braces_is_read_as_yaml(text: str, tmp_path: Path) -> None:
     (tmp_path / "job").write_text(text)
     assert read_document(tmp_path / "job") == {"name": "x", "database.hostname": "db", "topic.prefix": "shop"}
+
+
+def test_properties_with_a_colon_behind_the_class_are_read_as_kafka_connect_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "job").write_text("connector.class: c\ndatabase.hostname=db\ntopic.prefix = shop\n")
+    assert read_document(tmp_path / "job") == {
+        "connector.class": "c",
+        "database.hostname": "db",
+        "topic.prefix": "shop",
+    }
+    (tmp_path / "job").write_text("connector.class: c\nquery: |\n  a=b\n")
+    assert read_document(tmp_path / "job") == {"connector.class": "c", "query": "a=b\n"}
 
 
 @pytest.mark.parametrize("text", ['{"a": "b",}', '{"a": "b" "c": "{d: e"}', '{"a": b, c: [}'])
