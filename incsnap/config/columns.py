@@ -8,6 +8,7 @@ from incsnap.config.converters import booleans
 from incsnap.config.declarations.kinds import COLUMNS, one_of
 from incsnap.config.declarations.records import ADJUSTMENTS
 from incsnap.config.reader import SettingsReader
+from incsnap.config.secrets import without_salt
 from incsnap.config.sections import refuse_both
 from incsnap.config.settings import Formats
 from incsnap.envelope.column_rules import ColumnRules, TransformRule
@@ -103,11 +104,3 @@ def _keys(reader: SettingsReader) -> tuple[tuple[str, tuple[str, ...]], ...]:
             if all(reader.is_regex(_KEYS, f"{plain}.{column}") for column in columns):
                 keys.append((plain, columns))
     return tuple(keys)
-
-
-def without_salt(name: str) -> str:
-    """Return the name of a setting as messages may show it.
-
-    A salt is a secret, and the name of a setting may hold one.
-    """
-    return re.sub(r"(\.salt\.).*", r"\1*", name)

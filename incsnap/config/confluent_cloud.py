@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from incsnap.config.names import words
+from incsnap.config.references import variable_for
+from incsnap.config.secrets import is_masked
 
 FIRST, SECOND = "MySqlCdcSource", "MySqlCdcSourceV2"
 #: Classes of the managed connectors.
@@ -91,8 +93,7 @@ def _all(values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     endpoint = values.get(_ENDPOINT, "").rpartition("://")[2] or "${env:KAFKA_BOOTSTRAP_SERVERS}"
     yield "bootstrap.servers", endpoint, "Confluent Cloud knows its own brokers."
     key, secret = (
-        f"${{env:{name}}}" if set(values.get(setting, "*")) == {"*"} else values[setting]
-        for setting, name in ((_KEY, "KAFKA_API_KEY"), (_SECRET, "KAFKA_API_SECRET"))
+        variable_for(setting) if is_masked(values.get(setting, "*")) else values[setting] for setting in (_KEY, _SECRET)
     )
     login = "An API key is a login to Kafka."
     yield "producer.security.protocol", "SASL_SSL", login

@@ -5,8 +5,8 @@ Each change has a reason for the user. `rewriting` applies the changes to the te
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from incsnap.config import confluent_cloud
 from incsnap.config.names import is_important, unused_names
@@ -24,8 +24,9 @@ from incsnap.config.older_names import (
     tombstone_handling,
 )
 from incsnap.config.patterns import split_list
-from incsnap.config.references import PLACEHOLDER, placeholder
-from incsnap.config.secrets import is_secret
+from incsnap.config.references import PLACEHOLDER, placeholder, shown_value, variable_for
+from incsnap.config.secrets import is_masked, is_secret, without_salt
+from incsnap.config.without_effect import reason_of
 from signals.regex import exact_name
 
 _BROKERS, _HISTORY_BROKERS = "bootstrap.servers", "schema.history.internal.kafka.bootstrap.servers"
@@ -47,21 +48,30 @@ class Change:
     new: str  #: name in the corrected file; "": the setting is removed
     value: str | None  #: value in the corrected file; None: as before
     reason: str  #: a sentence for the user
+    hidden: bool = False  #: whether `value` must not be shown
 
     def __str__(self) -> str:
-        """Return the change as a line for people. A secret value is not shown."""
-        shown = "" if self.value is None else f"={'**********' if is_secret(self.new) else self.value}"
-        if not self.new:
-            return f"{self.old}: removed. {self.reason}"
-        if not self.old:
-            return f"{self.new}{shown}: added. {self.reason}"
-        return f"{self.old} -> {self.new}{shown}. {self.reason}"
+        """Return the change as a line for people, without secrets."""
+        old, new = without_salt(self.old), without_salt(self.new)
+        value = "" if self.value is None else f"={shown_value(self.value, hidden=self.hidden)}"
+        if not new:
+            return f"{old}: removed. {self.reason}"
+        if not old:
+            return f"{new}{value}: added. {self.reason}"
+        return f"{old} -> {new}{value}. {self.reason}"
 
 
-def corrections(values: Mapping[str, str], inherited: Mapping[str, str]) -> tuple[Change, ...]:
+def corrections(
+    values: Mapping[str, str],
+    inherited: Mapping[str, str],
+    outside: Collection[str] = (),
+    hides: Callable[[str], bool] = is_secret,
+) -> tuple[Change, ...]:
     """Return the changes that the settings `values` of a connector's file need, in the order of the file.
 
-    `inherited` are settings that the connector takes from a worker's file.
+    `inherited` are settings that the connector takes from a worker's file. `outside` are names in `values` that the
+    document has beside its settings. They stay, and a setting that replaces one is added. `hides` returns True for the
+    name of a setting whose value must not be shown.
     """
     transforms = _changed_options(values)
     only_managed, of_managed = confluent_cloud.removed(values), confluent_cloud.replaced(values)
@@ -90,10 +100,17 @@ def corrections(values: Mapping[str, str], inherited: Mapping[str, str]) -> tupl
                 change = Change(name, new, change.value, " ".join([*reasons, f"{value} is its older name."]))
             if new == _SERVER_ID and (number := _server_id(value)):
                 change = Change(name, new, number, "A server's id has 32 bits. This is the number that MySQL has seen.")
-        change = _with_database(_with_reference(change, value), value, values)
-        if change.new != name or change.value is not None:
+        if change.new not in ("", name) and any(each.new == change.new for each in changes):
+            changes.append(Change(name, "", None, f"{change.new} is set too, by another older name."))
+            continue
+        change = _with_database(_with_reference(change, value, values), value, values)
+        if name in outside:
+            if change.value is not None and (name == "connector.class" or not reason_of(name)):
+                changes.append(replace(change, old=""))
+        elif change.new != name or change.value is not None:
             changes.append(change)
-    return (*changes, *_added(values, inherited))
+    changes += _added(values, inherited)
+    return tuple(replace(each, hidden=hides(each.old) or hides(each.new)) for each in changes)
 
 
 def _server_id(value: str) -> str:
@@ -104,12 +121,22 @@ def _server_id(value: str) -> str:
 
 
 def _name_of(name: str, values: Mapping[str, str]) -> str:
-    """Return the present name of a setting. Correct a misspelt name if no job could start with it."""
+    """Return the present name of a setting. Correct a misspelt name if no job could start with it.
+
+    A misspelt name stays if another name in `values` means the same: an older one, or an earlier misspelt one.
+    """
     present = present_name(name)
-    for _, meant in unused_names([present]).unknown:
-        if meant is not None and meant not in values and is_important(meant):
-            return meant
-    return present
+    meant = _misspelt(present)
+    if not meant or any(present_name(each) == meant for each in values):
+        return present
+    first = next((each for each in values if _misspelt(each) == meant), name)
+    return meant if first == name else present
+
+
+def _misspelt(name: str) -> str:
+    """Return the important setting that the unknown name `name` means, or ""."""
+    names = (meant for _, meant in unused_names([name]).unknown if meant and is_important(meant))
+    return next(names, "")
 
 
 def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[Change]:
@@ -201,7 +228,7 @@ def _tombstones(values: Mapping[str, str], start: str) -> dict[str, Change]:
     mode = tombstone_handling(drops, handling)
     if mode is None:
         return {}
-    meant = " with ".join(f"{name.removeprefix(start)}={values[name]}" for name in old)
+    meant = " with ".join(f"{name.removeprefix(start)}={values[name].strip()}" for name in old)
     first = Change(old[0], new, mode, f"{meant} means this.")
     return {
         old[0]: first,
@@ -223,10 +250,16 @@ def _additions(values: Mapping[str, str], start: str) -> dict[str, Change]:
     return changes
 
 
-def _with_reference(change: Change, value: str) -> Change:
-    """Return `change` with `${NAME}` in the value written as `${env:NAME}`, which incsnap resolves."""
+def _with_reference(change: Change, value: str, values: Mapping[str, str]) -> Change:
+    """Return `change` with `${NAME}` in the value written as `${env:NAME}`, which incsnap resolves.
+
+    A secret of asterisks alone becomes a reference too.
+    """
     text = value if change.value is None else change.value
-    if not placeholder(change.new, text):
+    if is_secret(change.new) and is_masked(text):
+        reason = "The file has asterisks in its place. The value comes from the environment."
+        return Change(change.old, change.new, variable_for(change.new), f"{change.reason} {reason}".strip())
+    if not placeholder(change.new, text, values):
         return change
     reason = "The value comes from the environment."
     return Change(change.old, change.new, PLACEHOLDER.sub(r"${env:\1}", text), f"{change.reason} {reason}".strip())

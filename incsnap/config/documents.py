@@ -26,17 +26,19 @@ import javaproperties
 import yaml
 
 from incsnap.config import repeated_names
-from incsnap.config.parse_faults import fault, plain, refuse_other_languages, repair
+from incsnap.config.parse_faults import fault, plain, refuse_generators, refuse_other_languages, repair
 from incsnap.config.resources import CONNECTORS, HINT, LIST, WORKERS, Found, Kinds, Steps, only_resource
 from incsnap.errors import ConfigError
 
 _JSON = re.compile(r"\s*(\[\s*)?\{")
-#: A line that only YAML has: the kind of a resource, the key of an object that holds settings, or a setting behind a
-#: colon and a blank.
+#: A line that only YAML has: the kind of a resource, or the key of an object that holds settings.
 _YAML = re.compile(
-    r"^[ \t]*(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*(\{.*)?$|connector\.class: +\S)",
+    r"^[ \t]*(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*(\{.*)?$)",
     re.MULTILINE,
 )
+#: A setting behind a colon and a blank, which properties may have too, and one behind an equals sign.
+_COLON = re.compile(r"^[ \t]*connector\.class: +\S", re.MULTILINE)
+_EQUALS = re.compile(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.MULTILINE)
 #: The beginning of a YAML document in braces, and a name without quotes, which JSON does not allow.
 _BRACES = re.compile(r"\s*((#|---)[^\n]*\n\s*)*([\[-]\s*)?\{")
 _BARE_NAME = re.compile(r"[{,]\s*(#[^\n]*\n\s*)*[A-Za-z][\w.-]*\s*:(\s|$)")
@@ -61,6 +63,7 @@ class Document:
     values: dict[str, str]  #: name -> value; includes what the document says outside of its settings, such as a class
     repeated: tuple[str, ...] = ()  #: names that stand more than once; the last value is used
     place: Steps = ()  #: leads to the object with the settings; in YAML the first index counts the documents
+    outside: frozenset[str] = frozenset()  #: those names in `values` that do not stand in the object with the settings
 
 
 def read_document(path: str | Path) -> dict[str, str]:
@@ -107,11 +110,14 @@ def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS) -> Documen
         root = json.loads(text) if form is Form.JSON else list(yaml.load_all(text, Loader=_Loader))
         settings = _of_json(path, root, kinds) if form is Form.JSON else _of_yaml(path, root, kinds)
         repeated = repeated_names.in_json(text) if form is Form.JSON else repeated_names.in_yaml(text)
-        return Document(text, form, _values(path, {**settings.outside, **settings.config}), repeated, settings.place)
+        values = _values(path, {**settings.outside, **settings.config})
+        outside = values.keys() - {str(name) for name in settings.config}
+        return Document(text, form, values, repeated, settings.place, frozenset(outside))
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply", HINT) from None
     # tags of YAML such as `!!int x` raise ValueError, LookupError or TypeError
     except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:
+        refuse_generators(path, text)
         raise ConfigError(f"{path} is not {form.value}: {fault(error)}", repair(error, hint)) from None
 
 
@@ -119,7 +125,10 @@ def _form(text: str) -> Form:
     """Return the language of `text`. Braces with a name without quotes are YAML, if YAML's parser reads them."""
     if _BRACES.match(text) and _BARE_NAME.search(text) and not _is_json(text) and _is_yaml(text):
         return Form.YAML
-    return Form.JSON if _JSON.match(text) else Form.YAML if _YAML.search(text) else Form.PROPERTIES
+    if _JSON.match(text):
+        return Form.JSON
+    is_yaml = _YAML.search(text) or (_COLON.search(text) and (not _EQUALS.search(text) or _is_yaml(text)))
+    return Form.YAML if is_yaml else Form.PROPERTIES
 
 
 def _is_json(text: str) -> bool:

@@ -61,7 +61,8 @@ def _insert_field(side: Side, reader: SettingsReader, name: str) -> Transform | 
         fields.append(_inserted(timestamp, None, "int64", "org.apache.kafka.connect.data.Timestamp"))
     static, value = reader.text(start + "static.field"), reader.text(start + "static.value")
     if bool(static) != reader.given(start + "static.value"):
-        reader.problems.append(f"{start}static.field and static.value: set both or none")
+        given, other = ("field", "value") if static else ("value", "field")
+        reader.problems.append(f"{start}static.{given}: {start}static.{other} is missing; set both or none")
     elif static:
         fields.append(_inserted(static, value))
     if not (topic or fields):
@@ -69,8 +70,8 @@ def _insert_field(side: Side, reader: SettingsReader, name: str) -> Transform | 
     for field in fields:
         if field.text is None and not field.optional:
             reader.problems.append(
-                f"{start}: the field {field.name} is required (!), but records have no such value before they are sent."
-                " Remove the !, or the field"
+                f"transforms.{name}: the field {field.name} is required (!), but records have no such value before"
+                " they are sent. Remove the !, or the field"
             )
     return InsertFields(name, side, tuple(fields), _inserted(topic, "") if topic else None)
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from incsnap.config import converters
-from incsnap.config.columns import without_salt
 from incsnap.config.declarations import SETTINGS
-from incsnap.config.names import is_important, unused_names
+from incsnap.config.names import unused_names
 from incsnap.config.reader import SettingsReader
-from incsnap.config.references import is_only_references
-from incsnap.config.secrets import HIDDEN, holds_secret, without_password
+from incsnap.config.references import shown_value
+from incsnap.config.secrets import holds_secret, without_salt
 from incsnap.config.transforms import is_unread
 from incsnap.config.without_effect import WITHOUT_EFFECT, reason_of
 
 OBEYED, IDLE, REFUSED, UNKNOWN = "obeyed", "without effect", "refused", "unknown"
 FILE, WORKER, DEFAULT = "file", "worker", "default"
+_WORKERS = "the worker has the converter, with options of its own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,34 +30,44 @@ class Explained:
     note: str = ""  #: a remark for the user; "" for none
 
 
-def explained(reader: SettingsReader, own: frozenset[str], inherited: frozenset[str]) -> tuple[Explained, ...]:
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """The names of given settings, by the file that they come from."""
+
+    own: frozenset[str]  #: of the connector's file
+    inherited: frozenset[str]  #: of the worker's file
+    idle: Mapping[str, str]  #: options in the connector's file that give way to the worker's, with their values
+
+
+def explained(reader: SettingsReader, origins: Origins, problems: Iterable[str]) -> tuple[Explained, ...]:
     """Return all settings: first the given ones, then the defaults, both sorted by name.
 
-    Call it after all settings were read from `reader`. `own` are the names in the connector's file. `inherited` are
-    the names taken from the worker's file.
+    Call it after all settings were read from `reader`. `problems` are those of all settings, read alone and combined.
     """
     unused = unused_names(reader.names(), converters.names(reader))
     foreign, unknown = set(unused.foreign), dict(unused.unknown)
-    problems = {problem.partition(":")[0]: problem.partition(": ")[2] for problem in reader.problems}
-    given = []
-    for name in sorted({*own, *inherited}):
-        origin = FILE if name in own else WORKER
+    notes = {problem.partition(":")[0]: problem.partition(": ")[2] for problem in problems}
+    given = [
+        Explained(name, shown_value(value, hidden=reader.hides(name)), FILE, IDLE, _WORKERS)
+        for name, value in origins.idle.items()
+    ]
+    for name in {*origins.own, *origins.inherited}:
+        origin = WORKER if name in origins.inherited else FILE
         value = reader.unresolved(name)
-        if (reader.hides(name) or (name in unknown and holds_secret(value))) and not is_only_references(value):
-            value = HIDDEN if value else ""
-        value = without_password(value)
+        value = shown_value(value, hidden=reader.hides(name) or (name in unknown and holds_secret(value)))
         shown = without_salt(name)
-        if shown in problems:
-            fate, note = REFUSED, problems[shown]
+        # A problem of a whole transform names the transform, and its class is the setting that it has.
+        if note := notes.get(shown) or notes.get(shown.removesuffix(".type")):
+            fate = REFUSED
         elif name in foreign or name in reader.idle or is_unread(reader, name):
             fate, note = IDLE, reader.idle.get(name) or reason_of(name)
         elif name in unknown:
             meant = unknown[name]
-            stops = meant is not None and is_important(meant) and not reader.given(meant)
-            fate, note = REFUSED if stops else UNKNOWN, f"did you mean {meant}?" if meant else ""
+            fate, note = UNKNOWN, f"did you mean {meant}?" if meant else ""
         else:
             fate, note = OBEYED, _meaning(name)
         given.append(Explained(shown, value, origin, fate, note))
+    given.sort(key=lambda each: (each.name, each.origin))
     defaults = [
         Explained(name, reader.defaults[name], DEFAULT, OBEYED, _meaning(name, reader.defaults[name]))
         for name in sorted(reader.defaults)

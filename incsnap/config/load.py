@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -23,12 +23,14 @@ from incsnap.config import (
 from incsnap.config.corrections import Change, corrections
 from incsnap.config.declarations import SETTINGS
 from incsnap.config.documents import Document, open_document, open_worker, read_document, read_text, read_worker
-from incsnap.config.explained import Explained, explained
+from incsnap.config.explained import Explained, Origins, explained
 from incsnap.config.names import NARROWING, UnusedNames, is_important, unused_names
 from incsnap.config.object_store import StoreAccess, is_object_store, store_access
+from incsnap.config.of_worker import inherited, options_without_converter
 from incsnap.config.reader import SettingsReader
 from incsnap.config.references import providers_of
 from incsnap.config.rewriting import rewritten
+from incsnap.config.secrets import without_salt
 from incsnap.config.settings import FailureHandling, RetrySettings, Settings
 from incsnap.config.snapshot import snapshot, start_place
 from incsnap.config.topics import control_topics, topics_of
@@ -39,10 +41,6 @@ from incsnap.transforms.chain import asks_for_topics
 log = logging.getLogger(__name__)
 
 _POLL_INTERVAL, _BROKERS = "poll.interval.ms", "bootstrap.servers"
-#: Settings that a connector inherits from the file of its Kafka Connect worker. Others concern only the worker.
-_CONVERTERS = ("key.converter", "value.converter")
-_INHERITED = (_BROKERS, *_CONVERTERS)
-_INHERITED_PREFIXES = ("producer.", *(f"{name}." for name in _CONVERTERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +99,15 @@ def read(path: str | Path, worker: str | Path | None = None) -> Loaded:
 
 def explain(path: str | Path, worker: str | Path | None = None) -> Explanation:
     """Return each setting of the file and each default. Raise ConfigError only if the file cannot be read or parsed."""
-    reader, own, of_worker = _reader(path, worker)
+    reader, origins = _reader(path, worker)
     problem = ""
+    problems: Sequence[str] = reader.problems
     try:
         warnings = _settings(reader, str(path)).warnings
     except ConfigError as error:
         problem, warnings = error.message, tuple(reader.warnings)
-    return Explanation(explained(reader, own, of_worker), warnings, problem)
+        problems = error.problems if isinstance(error, _InvalidSettings) else reader.problems
+    return Explanation(explained(reader, origins, problems), warnings, problem)
 
 
 def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
@@ -116,7 +116,9 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
     Raise ConfigError if the file cannot be read or parsed, or if a setting cannot be replaced.
     """
     document, of_worker = open_document(path), read_worker(worker)
-    changes = corrections(document.values, _inherited(of_worker, document.values))
+    before = _reader_of(document.values, of_worker)[0]
+    from_worker = inherited(of_worker, document.values)
+    changes = corrections(document.values, from_worker, document.outside, before.hides)
     text = rewritten(document, changes)
     reader = _reader_of(read_text(text, str(path)).values, of_worker)[0]
     problem, only_unfilled = "", False
@@ -149,8 +151,8 @@ def checkpoint_of(path: str | Path, worker: str | Path | None = None) -> tuple[s
     return location, store_access(location, spark, os.environ)
 
 
-def _reader(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader, frozenset[str], frozenset[str]]:
-    """Return a reader for both files, the connector's own names, and the names that it inherits from the worker."""
+def _reader(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader, Origins]:
+    """Return a reader for both files, and where its settings come from."""
     document, of_worker = open_document(path), None if worker is None else open_worker(worker)
     made = _reader_of(document.values, {} if of_worker is None else of_worker.values)
     made[0].warnings += [*_repeated(path, document), *(_repeated(worker, of_worker) if worker and of_worker else ())]
@@ -159,30 +161,23 @@ def _reader(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader
 
 def _repeated(path: str | Path, document: Document) -> tuple[str, ...]:
     """Return a warning for each name that a file gives more than once."""
-    return tuple(f"{path}: {name} stands more than once; the last value is used" for name in document.repeated)
+    return tuple(
+        f"{path}: {without_salt(name)} stands more than once; the last value is used" for name in document.repeated
+    )
 
 
-def _reader_of(
-    own: Mapping[str, str], of_worker: Mapping[str, str]
-) -> tuple[SettingsReader, frozenset[str], frozenset[str]]:
+def _reader_of(own: Mapping[str, str], of_worker: Mapping[str, str]) -> tuple[SettingsReader, Origins]:
     """Return what `_reader` returns, for the settings `own` of a connector and those of its worker."""
-    taken = _inherited(of_worker, own)
+    from_worker, idle = inherited(of_worker, own), options_without_converter(of_worker, own)
+    obeyed = {name: value for name, value in own.items() if name not in idle}
     # The worker's file declares the configuration providers that references to secrets use.
-    reader = SettingsReader({**taken, **own}, providers=providers_of({**of_worker, **own}))
-    return reader, frozenset(own), frozenset(taken)
-
-
-def _inherited(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
-    """Return the worker's settings that apply to this connector."""
-    own = tuple(f"{name}." for name in _CONVERTERS if connector.get(name))
-    return {
-        name: value
-        for name, value in worker.items()
-        # A connector with its own converter does not inherit options of the worker's converter.
-        if (name in _INHERITED or name.startswith(_INHERITED_PREFIXES))
-        and not connector.get(name)
-        and not name.startswith(own)
-    }
+    reader = SettingsReader({**obeyed, **from_worker}, providers=providers_of({**of_worker, **own}))
+    if idle:
+        reader.warnings.append(
+            f"Settings without effect, because the worker's file has the converter and this file has not:"
+            f" {', '.join(sorted(idle))}. Kafka Connect uses the worker's options alone. Set the converter here too"
+        )
+    return reader, Origins(frozenset(obeyed), frozenset(from_worker), idle)
 
 
 def from_properties(
@@ -203,7 +198,7 @@ def from_properties(
 def _settings(reader: SettingsReader, source: str, *, to_kafka: bool = True) -> Loaded:
     unused = unused_names(reader.names(), converters.names(reader))
     unsupported.refuse(reader)
-    overlooked.check(reader, to_kafka=to_kafka)
+    overlooked.refuse_patterns(reader)
     hints = {
         "topic.prefix": "Debezium 1 called it database.server.name" if reader.given("database.server.name") else "",
         _BROKERS: "a worker has them: name its file with --worker" if reader.given("connector.class") else "",
@@ -214,6 +209,8 @@ def _settings(reader: SettingsReader, source: str, *, to_kafka: bool = True) -> 
             reader.required(name, meaning[0].lower() + meaning[1:] + (f" ({hint})" if hint else ""))
     signals = sections.signals(reader)
     formats = record_settings.formats(reader)
+    if to_kafka:
+        overlooked.warn_of_converters(reader, formats)
     location = sections.checkpoint_location(reader)
     interval = 0
     if is_object_store(location):

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from incsnap.config.declarations import PREFIXES, SETTINGS
+from incsnap.config.older_names import LISTS
 from incsnap.config.without_effect import WITHOUT_EFFECT, reason_of
 
 
@@ -70,9 +71,11 @@ def meant(name: str) -> str | None:
     """Return the obeyed name closest to `name`, or None if none is close or the setting is switched off.
 
     The cutoff of 0.8 allows one or two wrong letters in twenty. JSON has no comments, so people put something before
-    the name of a setting that must not count, as in `_table.include.list`.
+    the name of a setting that must not count, as in `_table.include.list`. A misspelt name of Debezium 1 leads to the
+    present one.
     """
     if _OFF.match(name) or name.lower().startswith("comment"):
         return None
-    matches = difflib.get_close_matches(name.lower().replace("_", "."), SETTINGS, n=1, cutoff=0.8)
-    return matches[0] if matches else None
+    known = (*SETTINGS, *LISTS)
+    matches = difflib.get_close_matches(name.lower().replace("_", "."), known, n=1, cutoff=0.8)
+    return LISTS.get(matches[0], matches[0]) if matches else None

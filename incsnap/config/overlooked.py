@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from incsnap.config.reader import SettingsReader
+from incsnap.config.settings import Formats
 from signals.regex import exact_name
 
-_CONVERTERS = {"key.converter": "keys", "value.converter": "values"}
+#: Setting -> what the converter writes, and the field of `Formats` that the setting decides.
+_CONVERTERS = {
+    "key.converter": ("keys", attrgetter("key")),
+    "value.converter": ("values", attrgetter("value")),
+}
 #: List of patterns -> what its patterns name, and how many dots such a name has at least.
 _DOTS = {
     "table.include.list": ("database.table", 1),
@@ -15,18 +22,26 @@ _DOTS = {
 }
 
 
-def check(reader: SettingsReader, *, to_kafka: bool) -> None:
-    """Add a problem to `reader` for each pattern that matches nothing.
-
-    With `to_kafka` add a warning if the converters of the worker are missing.
-    """
+def warn_of_converters(reader: SettingsReader, formats: Formats) -> None:
+    """Add a warning to `reader` if a connector's file lacks converters, which its worker has. It says what follows."""
     lacking = [name for name in _CONVERTERS if not reader.given(name)]
-    if to_kafka and reader.given("connector.class") and lacking:
-        parts = " and ".join(_CONVERTERS[name] for name in lacking)
-        reader.warnings.append(
-            f"{' and '.join(lacking)}: not in this file, so {parts} are JSON without schemas. A worker of Kafka Connect"
-            " has converters, with schemas by default: name its file with --worker, or set the converters"
-        )
+    if not reader.given("connector.class") or not lacking:
+        return
+    sides: dict[bool, list[str]] = {}
+    for name in lacking:
+        side, choice = _CONVERTERS[name]
+        sides.setdefault(choice(formats).schemas, []).append(side)
+    parts = " and ".join(
+        f"{' and '.join(names)} are JSON {'with' if schemas else 'without'} schemas" for schemas, names in sides.items()
+    )
+    reader.warnings.append(
+        f"{' and '.join(lacking)}: not in this file, so {parts}. A worker of Kafka Connect"
+        " has converters, with schemas by default: name its file with --worker, or set the converters"
+    )
+
+
+def refuse_patterns(reader: SettingsReader) -> None:
+    """Add a problem to `reader` for each pattern that matches nothing."""
     for name, (form, dots) in _DOTS.items():
         for pattern in reader[name]:
             exact = exact_name(pattern)

@@ -16,6 +16,12 @@ from incsnap.errors import ConfigError
 _QUOTED = re.compile(r"""(['"])(?!\\?.\1).*\1""", re.DOTALL)
 #: A name of JSON in a file without the brace in front, and a name of an environment variable.
 _JSON_NAME, _VARIABLE = re.compile(r'\s*"[^"\n]*"\s*:'), re.compile(r"[A-Z][A-Z0-9_]*")
+#: A text in quotes, and the beginning of a place that Helm or Jinja fills in.
+_IN_QUOTES, _PLACE = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'"), re.compile(r"\{\{|\{%")
+#: Lines of scripts: of a shell with a here-document, of ksqlDB, and of an HTTP client.
+_SCRIPT = re.compile(
+    r"^#!|<<-?\s*['\"\\]?[A-Za-z_]|^\s*(?i:CREATE)\s+(?i:SOURCE|SINK)\s|^(GET|POST|PUT|PATCH)\s+\S", re.MULTILINE
+)
 
 
 def fault(error: Exception) -> str:
@@ -48,7 +54,10 @@ def refuse_other_languages(path: str | Path, text: str, names: Mapping[str, str]
         raise ConfigError(f"{path} is a command of curl", "Write the JSON that it sends as the file.")
     if _JSON_NAME.match(text):
         raise ConfigError(f"{path} is JSON without its brace {{", "Write the settings in one object: {...}.")
-    if any(name.startswith(('"', "'")) for name in names):
+    if any(name.startswith(("{{", "{%")) for name in names):
+        refuse_generators(path, text)
+    if any(name.startswith(('"', "'", '{"')) for name in names):
+        refuse_generators(path, text)
         raise ConfigError(
             f"{path} is not a properties file: names stand in quotes",
             "Comments are not JSON: remove them. Write settings of Terraform as name=value.",
@@ -57,6 +66,17 @@ def refuse_other_languages(path: str | Path, text: str, names: Mapping[str, str]
         raise ConfigError(
             f"{path} holds environment variables, not settings",
             "Write a file with Debezium's names, as database.hostname=db. A value may be ${env:NAME}.",
+        )
+
+
+def refuse_generators(path: str | Path, text: str) -> None:
+    """Raise ConfigError if `text`, which is no settings file, is a template or a script that makes one."""
+    if _PLACE.search(_IN_QUOTES.sub("", text)):
+        raise ConfigError(f"{path} is a template", "Name the file that it makes, as `helm template` prints it.")
+    if _SCRIPT.search(text):
+        raise ConfigError(
+            f"{path} is a script",
+            "Write the settings that it sends as the file: its JSON, or one name=value on each line.",
         )
 
 

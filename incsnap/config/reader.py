@@ -9,7 +9,7 @@ from incsnap.config.declarations import PREFIXES, SETTINGS
 from incsnap.config.declarations.kinds import COLUMNS, REGEXES, Kind
 from incsnap.config.patterns import pattern_problem
 from incsnap.config.references import UnfilledError, UnresolvedError, is_reference, resolve, unfilled
-from incsnap.config.secrets import is_secret, without_password
+from incsnap.config.secrets import is_secret, without_password, without_salt
 from incsnap.config.without_effect import reason_of
 from incsnap.errors import shorten
 from incsnap.transforms.replacement import parsed
@@ -49,7 +49,7 @@ class SettingsReader:
         self.defaults: dict[str, str] = {}
         for name, value in self._raw.items():
             try:
-                if (name in SETTINGS or name.startswith(PREFIXES)) and (to_do := unfilled(name, value)):
+                if (name in SETTINGS or name.startswith(PREFIXES)) and (to_do := unfilled(name, value, self._raw)):
                     raise UnfilledError(to_do)
                 self._values[name] = resolve(value, environment, providers)
             except UnresolvedError as error:
@@ -58,7 +58,7 @@ class SettingsReader:
                     self._values[name] = value
                     continue
                 self._unresolved.add(name)
-                self.problems.append(f"{name}: {error}")
+                self.problems.append(f"{without_salt(name)}: {error}")
                 if isinstance(error, UnfilledError):
                     self.unfilled.append(self.problems[-1])
 
@@ -84,8 +84,11 @@ class SettingsReader:
     def problem(self, name: str, allowed: str) -> None:
         """Add the problem "name: 'value' is not ALLOWED".
 
-        A secret is not shown, and a reference is shown unresolved.
+        A secret is not shown, and a reference is shown unresolved. A reference that cannot be resolved is a problem
+        already, and gets no second one.
         """
+        if name in self._unresolved:
+            return
         if self.hides(name):
             shown = "the value"
         elif is_reference(self._raw.get(name, "")):
@@ -135,19 +138,19 @@ class SettingsReader:
         return problem is None
 
     def regex(self, name: str) -> str:
-        """Return the Java regex in the setting `name`. If it is missing or invalid, add a problem and return `.*`."""
+        """Return the Java regex in the setting `name`. If it is missing or invalid, add a problem and return ""."""
         regex = self.required(name, "a Java regex")
-        return regex if regex and self.is_regex(name, regex) else ".*"
+        return regex if regex and self.is_regex(name, regex) else ""
 
     def replacement(self, name: str, regex: str) -> str:
         """Return the text in the setting `name` that replaces matches of `regex`; `$1` in it stands for the first
         group.
 
-        If the text is missing or invalid, add a problem and return "".
+        If the text is missing or invalid, add a problem and return "". A `regex` that is "" has a problem of its own.
         """
         replacement = self.required(name, "the text that replaces the match, with $1 for groups")
         try:
-            parsed(regex, replacement)
+            parsed(regex, replacement if regex else "")
         except ValueError as error:
             self.problems.append(f"{name}: {replacement!r} is not a replacement: {error}")
             return ""

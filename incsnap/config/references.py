@@ -17,15 +17,20 @@ from pathlib import Path
 
 import javaproperties
 
-from incsnap.config.secrets import is_secret
+from incsnap.config.secrets import HIDDEN, is_masked, is_secret, without_password
 from incsnap.errors import shorten
 
 #: `${NAME}` without a provider, as shells, envsubst and Compose files replace it. Kafka Connect does not.
 PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: Whole values of examples and templates: `<host>`, `<host>:9092`, `{{ host }}`, `$HOST`.
 _TO_FILL_IN = re.compile(r"<[^<>]+>(:\d+)?|\{\{[^{}]+\}\}|\$([A-Z][A-Z0-9_]*)")
-#: Beginnings of settings whose values may have such a text: Java's named groups, and Spark's own references.
-_OWN_GROUPS = ("transforms.", "predicates.", "spark.")
+#: Beginnings of settings whose values may look like a template and be none.
+_TEXTS = ("transforms.", "predicates.", "spark.")
+#: Ends of options of transforms that Kafka Connect and Debezium fill in themselves: groups of a regular expression in
+#: replacements, `${topic}` in the format of TimestampRouter, and expressions of Groovy in scripts.
+_FILLED_IN = (".replacement", ".topic.format", ".condition", ".topic.expression")
+#: Beginnings of the classes of Kafka Connect's and Debezium's transforms.
+_CLASSES_OF_TRANSFORMS = ("org.apache.kafka.connect.transforms.", "io.debezium.transforms.")
 _REFERENCE = re.compile(r"\$\{(?P<provider>[A-Za-z][A-Za-z0-9_.-]*):(?P<place>[^{}]*)\}")
 #: First characters behind the colon of a shell's `${NAME:-default}`. The default may be a password.
 _DEFAULTS = ("-", "=", "?", "+")
@@ -60,23 +65,53 @@ def is_only_references(text: str) -> bool:
     return is_reference(text) and not any(character.isalnum() for character in _REFERENCE.sub("", text))
 
 
-def placeholder(name: str, value: str) -> str:
+def variable_for(name: str) -> str:
+    """Return a reference to the environment variable that is named after the setting `name`.
+
+    >>> variable_for("database.password")
+    '${env:DATABASE_PASSWORD}'
+    """
+    return f"${{env:{re.sub('[^A-Z0-9]', '_', name.upper())}}}"
+
+
+def shown_value(value: str, *, hidden: bool) -> str:
+    """Return `value` as people may see it. With `hidden` only references and an empty value are shown."""
+    if hidden and value and not is_only_references(value):
+        return HIDDEN
+    return without_password(value)
+
+
+def placeholder(name: str, value: str, settings: Mapping[str, str]) -> str:
     """Return the first `${NAME}` in the value of the setting `name` that nobody has filled in, or "" if there is none.
 
-    Transforms use this form for groups of a regular expression, and Spark uses it for its own settings.
+    `settings` are those of the file. They say of which class a transform is.
     """
-    left = None if name.startswith(_OWN_GROUPS) else PLACEHOLDER.search(value)
+    left = None if _is_filled_in(name, settings) else PLACEHOLDER.search(value)
     return left[0] if left else ""
 
 
-def unfilled(name: str, value: str) -> str:
+def _is_filled_in(name: str, settings: Mapping[str, str]) -> bool:
+    """Return True if the setting `name` may have `${NAME}` in its value, which its owner fills in."""
+    if not name.startswith("transforms."):
+        return name.startswith("spark.")
+    class_ = settings.get(f"{'.'.join(name.split('.')[:2])}.type", "").strip()
+    if "." in class_ and not class_.startswith(_CLASSES_OF_TRANSFORMS):
+        return True  # The options of other vendors are not known.
+    # The replacement of a MaskField is the new value itself.
+    return name.endswith(_FILLED_IN) and "MaskField" not in class_
+
+
+def unfilled(name: str, value: str, settings: Mapping[str, str]) -> str:
     """Return what is to be written in place of the value of the setting `name` that nobody has filled in, or "".
 
-    A password may be any text, so a password is unfilled only with `${NAME}`.
+    A password may be any text, so a password is unfilled only with `${NAME}` or asterisks alone. `settings` are those
+    of the file.
     """
-    if left := placeholder(name, value):
+    if is_secret(name) and is_masked(value):
+        return f"only asterisks, which stand for a value that is not shown. Write its value, or {variable_for(name)}"
+    if left := placeholder(name, value, settings):
         return f"{left} is not filled in. Write its value, or ${{env:{left[2:]}"
-    if name.startswith(_OWN_GROUPS) or is_secret(name) or not (open_ := _TO_FILL_IN.fullmatch(value)):
+    if name.startswith(_TEXTS) or is_secret(name) or not (open_ := _TO_FILL_IN.fullmatch(value)):
         return ""
     return f"{shorten(value)} is not filled in. Write its value" + (f", or ${{env:{open_[2]}}}" if open_[2] else "")
 

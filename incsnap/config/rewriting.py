@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from io import StringIO
 from typing import Any
 
@@ -12,11 +13,13 @@ import javaproperties
 import yaml
 
 from incsnap.config.corrections import Change
-from incsnap.config.documents import Document, Form
+from incsnap.config.documents import Document, Form, read_text
 from incsnap.errors import ConfigError
 
 #: An escaped character, and those that need no escape in a value.
 _ESCAPE, _PLAIN = re.compile(r"\\(.)"), ":=#!"
+#: The anchor of a YAML value, which may stand behind a tag.
+_ANCHOR = re.compile(r"(?:!\S*\s+)?(&\S+\s)")
 _INDENT = re.compile(r"[\[{]\s*?\n([ \t]+)\S")
 
 
@@ -24,15 +27,41 @@ def rewritten(document: Document, changes: Sequence[Change]) -> str:
     """Return the text of `document` with `changes`. The text has the form of the old one.
 
     Properties and YAML keep their comments and their order. JSON keeps its order. Raise ConfigError if a setting stands
-    where it cannot be replaced, for example behind a merge key of YAML.
+    where it cannot be replaced, for example behind a merge key of YAML, or if other settings would change too.
     """
     if not changes:
         return document.text
+    if document.values.keys() == document.outside:
+        raise ConfigError("the file has no object with settings", f"Correct it by hand: {changes[0]}")
     if document.form is Form.PROPERTIES:
-        return "".join(_properties(document.text, changes))
-    if document.form is Form.JSON:
-        return _json(document, changes)
-    return _yaml(document, changes)
+        text = "".join(_properties(document.text, changes))
+    else:
+        text = _json(document, changes) if document.form is Form.JSON else _yaml(document, changes)
+    if not _has(text, _changed(document.values, changes)):
+        raise ConfigError(
+            "the file cannot be rewritten, because its settings depend on each other, such as by an alias of YAML",
+            f"Correct it by hand: {'; '.join(map(str, changes))}",
+        )
+    return text
+
+
+def _has(text: str, values: Mapping[str, str]) -> bool:
+    """Return True if `text` is a settings file with these values."""
+    try:
+        return read_text(text, "").values == values
+    except ConfigError:
+        return False
+
+
+def _changed(values: Mapping[str, str], changes: Sequence[Change]) -> dict[str, str]:
+    """Return `values` with `changes`."""
+    by_name = {change.old: change for change in changes if change.old}
+    changed = {}
+    for name, value in values.items():
+        change = by_name.get(name, Change(name, name, None, ""))
+        if change.new:
+            changed[change.new] = value if change.value is None else change.value
+    return {**changed, **{change.new: change.value or "" for change in changes if not change.old}}
 
 
 def _properties(text: str, changes: Sequence[Change]) -> Iterator[str]:
@@ -96,19 +125,21 @@ def _pairs(settings: dict[str, Any], changes: Sequence[Change]) -> Iterator[tupl
 
 def _yaml(document: Document, changes: Sequence[Change]) -> str:
     """Return a YAML document with `changes`. Only the keys and values of changed settings are replaced."""
-    node: Any = list(yaml.compose_all(document.text, Loader=yaml.SafeLoader))[int(document.place[0])]
+    node: Any = list(yaml.compose_all(document.text, Loader=_Composer))[int(document.place[0])]
     for step in document.place[1:]:
         node = node.value[step] if isinstance(step, int) else dict(_named(node))[step][1]
-    entries = dict(_named(node))
+    entries = list(_named(node))
     edits = []
     for change in changes:
-        if change.old and change.old not in entries:
+        # A name may stand more than once.
+        own = [entry for name, entry in entries if name == change.old]
+        if change.old and not own:
             raise ConfigError(
                 f"{change.old} cannot be replaced: it does not stand among the settings themselves",
                 f"Correct it by hand: {change}",
             )
         if change.old:
-            edits.append(_edit(document.text, node.flow_style, *entries[change.old], change))
+            edits += [_edit(document.text, node.flow_style, *entry, change) for entry in own]
         else:
             start = node.value[0][0].start_mark
             between = ", " if node.flow_style else f"\n{' ' * start.column}"
@@ -117,6 +148,19 @@ def _yaml(document: Document, changes: Sequence[Change]) -> str:
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
+
+
+class _Composer(yaml.SafeLoader):
+    """A loader of YAML that composes an alias to a node which stands where the alias stands."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Return the next node. PyYAML itself returns the anchor's node for an alias."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        node: Any = super().compose_node(parent, index)
+        if isinstance(event, yaml.AliasEvent):
+            node = copy(node)
+            node.start_mark, node.end_mark = event.start_mark, event.end_mark
+        return node
 
 
 def _named(node: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
@@ -128,9 +172,14 @@ def _named(node: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
 def _edit(text: str, in_braces: bool, key: Any, value: Any, change: Change) -> tuple[int, int, str]:
     """Return start and end of the text of an entry, and the text that replaces it."""
     start, end = key.start_mark.index, value.end_mark.index
+    if change.new and change.value is None:
+        return start, key.end_mark.index, _key(change.new)
     if change.new:
-        as_before = text[key.end_mark.index : end]
-        return start, end, _key(change.new) + (as_before if change.value is None else f": {json.dumps(change.value)}")
+        old = text[value.start_mark.index : end]
+        anchor = _ANCHOR.match(old)
+        # A text in a block, behind | or >, ends with its line.
+        line_end = "\n" if old.endswith("\n") else ""
+        return start, end, f"{_key(change.new)}: {anchor[1] if anchor else ''}{json.dumps(change.value)}{line_end}"
     if in_braces:
         comma = re.compile(r"\s*,\s*").match(text, end)
         return start, comma.end() if comma else end, ""

@@ -20,6 +20,11 @@ def is_secret(name: str) -> bool:
     return any(part in name.lower() for part in _NAMES)
 
 
+def is_masked(value: str) -> bool:
+    """Return True if `value` is asterisks alone, as Confluent Cloud shows secrets."""
+    return set(value.strip()) == {"*"}
+
+
 def holds_secret(text: str) -> bool:
     """Return True if `text` itself names a secret, as a command of curl or JSON in the place of a value does."""
     return is_secret(text)
@@ -28,6 +33,14 @@ def holds_secret(text: str) -> bool:
 def without_password(text: str) -> str:
     """Return `text` with the passwords in URLs such as `http://user:password@host` hidden."""
     return _IN_URL.sub(rf"\1{HIDDEN}@", text)
+
+
+def without_salt(name: str) -> str:
+    """Return the name of a setting as messages may show it.
+
+    A salt is a secret, and the name of a setting may hold one.
+    """
+    return re.sub(r"(\.salt\.).*", r"\1*", name)
 
 
 def revealing(info: SerializationInfo) -> bool:

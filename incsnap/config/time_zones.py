@@ -26,7 +26,9 @@ def timezone_converter(reader: SettingsReader, name: str) -> TimezoneConverter |
         return None
     include, exclude = _rules(reader, start + "include.list"), _rules(reader, start + "exclude.list")
     if include and exclude:
-        reader.problems.append(f"{start}include.list and exclude.list: Debezium allows one of them alone")
+        reader.problems.append(
+            f"{start}include.list: {start}exclude.list is set too, and Debezium allows one of them alone"
+        )
     return TimezoneConverter(zone, include, exclude) if zone else None
 
 

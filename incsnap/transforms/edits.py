@@ -143,14 +143,15 @@ class HeaderToValue:
             field = self.fields[self.headers.index(header.name)]
             if isinstance(header, ChangedColumns):
                 raise ConfigError(
-                    f"transforms.{self.name} puts the header {header.name} into the value, but its list of columns is"
-                    " written as a header alone",
+                    f"transforms.{self.name}: the transform puts the header {header.name} into the value, but"
+                    " its list of columns is written as a header alone",
                     "Leave the header out of headers, and let consumers read it from the record's headers.",
                 )
             if isinstance(header, Constant) and not is_text(header.text):
                 raise ConfigError(
-                    f"transforms.{self.name} puts the header {header.name} into the value, where Kafka Connect gives"
-                    f" {header.text!r} the type of a number, a date or another value that is no text",
+                    f"transforms.{self.name}: the transform puts the header {header.name} into the value, where"
+                    f" Kafka Connect gives {header.text!r} the type of a number, a date or another value that is"
+                    " no text",
                     f"Add the field by an InsertField behind {self.name}, as a text; or let the header be a text.",
                 )
             # Connect parses the literal of an InsertHeader into a value that is not optional.
@@ -166,8 +167,8 @@ def require_row(name: str, spec: RecordSpec, *, takes_after: bool = False) -> No
     """Raise ConfigError if the value of the records is no row. `takes_after`: the transform takes `after` out of it."""
     if spec.value is not ValueShape.ROW:
         raise ConfigError(
-            f"transforms.{name} edits fields of rows, but the records of topic {spec.topic} are envelopes with before"
-            " and after",
+            f"transforms.{name}: the transform edits fields of rows, but the records of topic {spec.topic} are"
+            " envelopes with before and after",
             f"Write transforms.{name}.type=io.debezium.transforms.ExtractNewRecordState with"
             " delete.tombstone.handling.mode=delete-to-tombstone instead."
             if takes_after

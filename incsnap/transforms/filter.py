@@ -99,8 +99,8 @@ def _refuse_edited(setting: str, condition: Condition, spec: RecordSpec) -> None
         if editor := next((class_ for edit in spec.edits if (class_ := _editor(edit, name))), ""):
             transform = setting.partition(".")[0]
             raise ConfigError(
-                f"transforms.{setting} asks for {name} behind a {editor} of {name}, but conditions are compared with"
-                " the columns of the table",
+                f"transforms.{setting}: the script asks for {name} behind a {editor} of {name}, but"
+                " conditions are compared with the columns of the table",
                 f"Let transforms.{transform} stand before the {editor}, with a condition on the column of the table.",
             )
 
@@ -138,6 +138,7 @@ def condition_on(setting: str, condition: Condition, spec: RecordSpec) -> Condit
     except NotUnderstoodError as error:
         raise ConfigError(f"transforms.{setting}: {error}", "Correct the condition.") from None
     raise ConfigError(
-        f"transforms.{setting} asks for value.op or columns, which records of topic {spec.topic} do not have",
+        f"transforms.{setting}: the script asks for value.op or columns, which records of topic {spec.topic} do"
+        " not have",
         f"Set transforms.{setting.partition('.')[0]}.topic.regex to the topics of tables.",
     )

@@ -99,6 +99,48 @@ def test_a_file_of_debezium_1_becomes_one_of_the_same_kind_that_starts(form: str
         assert f"changed: {name}" in result.stderr
 
 
+def _with_placeholders(form: str) -> str:
+    """Return the document `form` with placeholders in the fields beside its settings."""
+    if form == "MSK Connect":
+        cluster = {"apacheKafkaCluster": {"bootstrapServers": "${BROKERS}"}}
+        return json.dumps({**_MSK, "connectorName": "${X}", "kafkaCluster": cluster}, indent=2)
+    text = FORMS[form].replace("name: inventory", "name: '${X}'").replace('"name": "inventory"', '"name": "${X}-a"')
+    return text.replace("{class:", "{tasksMax: '${TASKS}', class:").replace("  class:", "  taskMax: ${TASKS}\n  class:")
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if "${X}" in _with_placeholders(form)])
+def test_a_placeholder_beside_the_settings_of_a_document_stops_no_correction(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = _with_placeholders(form)
+    (tmp_path / "old").write_text(text)
+    monkeypatch.setenv("BROKERS", "k:9092")
+    monkeypatch.setenv("X", "x")
+    result = _run(tmp_path / "old")
+    (tmp_path / "new").write_text(result.stdout)
+
+    assert result.exit_code == 0
+    assert "${TASKS}" not in text or "${TASKS}" in result.stdout
+    assert "tasks.max" not in result.stderr
+    of_file = form == "PUT /connectors/NAME/config"  # its name is a setting among the others
+    assert ("changed: name" in result.stderr) == of_file
+    assert ("${X}" in result.stdout) != of_file
+    assert ("changed: bootstrap.servers=${env:BROKERS}: added" in result.stderr) == (form == "MSK Connect")
+    settings = read(tmp_path / "new").settings
+    assert (settings.topic_prefix, settings.kafka.bootstrap_servers) == ("shop", "k:9092")
+
+
+def test_a_document_without_settings_is_to_be_corrected_by_hand(tmp_path: Path) -> None:
+    for text in (
+        "kind: KafkaConnector\nspec: {class: '${X}'}\n",
+        '{"kind": "KafkaConnector", "spec": {"class": "${X}"}}',
+    ):
+        (tmp_path / "old").write_text(text)
+        result = _run(tmp_path / "old")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "has no object with settings" in result.stderr
+
+
 def test_comments_order_and_unchanged_lines_stay(tmp_path: Path) -> None:
     for form in ("properties", "Strimzi"):
         (tmp_path / "old").write_text(FORMS[form])
@@ -164,6 +206,25 @@ def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
             {"database.include.list": "a", "table.include.list": "a.t"},
         ),
         ({"database.include": "a", "database.include.list": "b"}, {}),
+        ({"table.include": "a.b", "table.whitelist": "c.d"}, {"table.include.list": "c.d"}),
+        ({"table.whitelist": "c.d", "table.include": "a.b"}, {"table.include.list": "c.d"}),
+        ({"table.include": "a.b", "table.includes": "c.d"}, {"table.include.list": "a.b"}),
+        (
+            {
+                "transforms": "o",
+                "transforms.o.type": "EventRouter",
+                "transforms.o.table.field.payload.id": "k",
+                "transforms.o.table.field.event.payload.id": "l",
+            },
+            {"transforms.o.table.field.event.key": "k"},
+        ),
+        (
+            {
+                "database.history.store.only.monitored.tables.ddl": "true",
+                "database.history.store.only.captured.tables.ddl": "false",
+            },
+            {"schema.history.internal.store.only.captured.tables.ddl": "true"},
+        ),
         ({"tombstone.on.delete": "false"}, {}),
         ({"database.server.id": "4294967297"}, {"database.server.id": "1"}),
         ({"database.server.id": "4294967296"}, {}),
@@ -285,6 +346,70 @@ def test_a_setting_behind_a_merge_key_is_to_be_corrected_by_hand(tmp_path: Path)
     assert "database.server.name cannot be replaced" in result.output
 
 
+def _yaml(*lines: str) -> str:
+    """Return a resource whose settings are `lines`, with more in front of them and behind them."""
+    settings = ("# ours", *lines, "database.user: cdc", "max.batch.size: 5 # rows")
+    start = f"kind: KafkaConnector\nmetadata: {{name: x}}\nspec:\n  class: {OLD['connector.class']}\n  config:\n"
+    return start + "".join(f"    {line}\n" for line in settings)
+
+
+@pytest.mark.parametrize(
+    ("lines", "corrected"),
+    [
+        (
+            ("database.hostname: &h mysql", "database.server.name: *h"),
+            ("database.hostname: &h mysql", "topic.prefix: *h"),
+        ),
+        (("database.server.name: &p 'shop'", "name: *p"), ("topic.prefix: &p 'shop'", "name: *p")),
+        (
+            ("database.hostname: &h ${HOST}", "topic.prefix: *h"),
+            ('database.hostname: &h "${env:HOST}"', 'topic.prefix: "${env:HOST}"'),
+        ),
+        (
+            ("database.include.list: a", "topic.prefix: &t t", "table.whitelist: *t"),
+            ("database.include.list: a", "topic.prefix: &t t", 'table.include.list: "a.t"'),
+        ),
+        (
+            ("database.server.id: &n database.server.name", "*n : shop"),
+            ("database.server.id: &n database.server.name", "topic.prefix : shop"),
+        ),
+        (
+            ("database.include.list: a", "table.whitelist: >-", "  b,", "  a.c", "topic.prefix: x"),
+            ("database.include.list: a", 'table.include.list: "a.b,a.c"', "topic.prefix: x"),
+        ),
+        (("database.server.name: a", "database.server.name: b"), ("topic.prefix: a", "topic.prefix: b")),
+        (
+            ("database.include.list: a", "table.whitelist: !!str &t b", "topic.prefix: x"),
+            ("database.include.list: a", 'table.include.list: &t "a.b"', "topic.prefix: x"),
+        ),
+    ],
+)
+def test_a_setting_of_yaml_with_an_alias_or_an_anchor_is_corrected_alone(
+    lines: tuple[str, ...], corrected: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "old").write_text(_yaml(*lines))
+    assert correct(tmp_path / "old").text == _yaml(*corrected)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("snapshot.mode: &m schema_only", "topic.prefix: *m"),
+        ("database.server.name: &p shop", "topic.prefix: *p"),
+        ("&k database.server.name: shop", "database.hostname: *k"),
+    ],
+)
+def test_a_correction_that_would_change_other_settings_is_to_be_made_by_hand(
+    lines: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "old").write_text(_yaml(*lines))
+    result = _run(tmp_path / "old")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "its settings depend on each other, such as by an alias of YAML" in result.stderr
+    assert "Correct it by hand: " in result.stderr
+    assert "is not YAML" not in result.stderr
+
+
 def test_refused_settings_come_first_and_defaults_only_on_request(tmp_path: Path) -> None:
     file = tmp_path / "job.json"
     misspelt = {"table.exclude": "inventory.x"}
@@ -294,6 +419,95 @@ def test_refused_settings_come_first_and_defaults_only_on_request(tmp_path: Path
     assert not any(line.startswith("topic.delimiter") for line in shown)
     everything = CliRunner().invoke(commands, ["config", "--defaults", str(file)]).stdout
     assert "\ntopic.delimiter" in everything
+
+
+_CONNECT, _DEBEZIUM = "org.apache.kafka.connect.", "io.debezium.transforms."
+_UNWRAP = {"transforms": "t", "transforms.t.type": f"{_DEBEZIUM}ExtractNewRecordState"}
+_OUTBOX = {"transforms": "t", "transforms.t.type": f"{_DEBEZIUM}outbox.EventRouter"}
+_AVRO = {"value.converter": "AvroConverter", "value.converter.schema.registry.url": "http://r:8081"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        ({"value.converter": f"{_CONNECT}storage.StringConverter"}, "value.converter"),
+        ({**_UNWRAP, "value.converter": "io.debezium.converters.CloudEventsConverter"}, "value.converter"),
+        ({**_UNWRAP, **_AVRO, "transforms.t.route.by.field": "kind"}, "transforms.t.route.by.field"),
+        ({**_OUTBOX, **_AVRO}, "value.converter"),
+        (
+            {
+                **_OUTBOX,
+                "value.converter": "JsonConverter",
+                "transforms.t.table.fields.additional.placement": "kind:envelope",
+            },
+            "transforms.t.table.fields.additional.placement",
+        ),
+        (
+            {"transforms": "t", "transforms.t.type": f"{_CONNECT}transforms.ValueToKey", "transforms.t.fields": "id"},
+            "transforms.t.type",
+        ),
+        (
+            {
+                "transforms": "t",
+                "transforms.t.type": f"{_CONNECT}transforms.InsertField$Value",
+                "transforms.t.partition.field": "p!",
+            },
+            "transforms.t.type",
+        ),
+        (
+            {
+                "transforms": "t",
+                "transforms.t.type": f"{_CONNECT}transforms.InsertField$Value",
+                "transforms.t.static.value": "v",
+            },
+            "transforms.t.static.value",
+        ),
+        (
+            {
+                "transforms": "t",
+                "transforms.t.type": f"{_DEBEZIUM}TimezoneConverter",
+                "transforms.t.converted.timezone": "UTC",
+                "transforms.t.include.list": "a:b",
+                "transforms.t.exclude.list": "a:b",
+            },
+            "transforms.t.include.list",
+        ),
+        (
+            {
+                "transforms": "t",
+                "transforms.t.type": f"{_DEBEZIUM}Filter",
+                "transforms.t.language": "jsr223.groovy",
+                "transforms.t.condition": "value.op == 'c'",
+                "provide.transaction.metadata": "true",
+            },
+            "transforms.t.condition",
+        ),
+        (
+            {
+                **_UNWRAP,
+                "transforms": "t,r",
+                "transforms.t.route.by.field": "kind",
+                "transforms.r.type": "RegexRouter",
+                "transforms.r.regex": "a",
+                "transforms.r.replacement": "b",
+            },
+            "transforms",
+        ),
+        ({"table.exclude": "a.b"}, "table.exclude"),
+    ],
+)
+def test_a_setting_that_is_refused_for_its_company_comes_first(
+    settings: dict[str, str], refused: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps({**NEW, "transforms": "", **settings}))
+    result = CliRunner().invoke(commands, ["config", "--json", str(file)])
+    (first, *others) = json.loads(result.stdout)
+
+    assert result.exit_code == 2
+    assert (first["name"], first["fate"]) == (refused, "refused")
+    assert first["note"] in result.stderr
+    assert not any(each["fate"] == "refused" for each in others)
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,11 @@ _RESOURCE = "kind: KafkaConnector\nspec:\n  config:\n    "
     {"producer.override.sasl.jaas.config": 'x username="${env:HOME}" password="hunter2SECRET";'},
     {"value.converter.schema.registry.url": "http://user:hunter2SECRET@r:8081"},
     {"bootstrap.servers": "http://user:hunter2SECRET@r"},
+    {"value.converter.schema.registry.url": "https://KEY:hunter2SECRET@${REG}"},
+    {"custom.sanitize.pattern": ".*HOSTNAME", "database.hostname": "SECRET-${env:X}-${Y}"},
+    {"custom.sanitize.pattern": "database.server.*", "database.server.name": "SECRET-${Y}"},
+    {"column.mask.hash.SHA-256.with.salt.SECRET": "${X}", "connector.class": "c"},
+    'column.mask.hash.SHA-256.with.salt.SECRET=a.b\ncolumn.mask.hash.SHA-256.with.salt.SECRET=a.c\n',
 ])  # fmt: skip
 @pytest.mark.parametrize("fix", [False, True])
 def test_no_password_is_shown_whatever_the_shape_of_a_document(content: object, fix: bool, tmp_path: Path) -> None:
@@ -216,10 +221,21 @@ def test_no_password_is_shown_whatever_the_shape_of_a_document(content: object, 
         (f"{_RESOURCE}a: @b\n", "is not YAML: found character '@' that cannot start any token at line 4, column 8"),
         ("curl -d '{}' localhost\n", "is a command of curl"),
         ('// ours\n{\n"database.user": "u"}\n', "names stand in quotes"),
+        ('// ours\n{"name": "x", "config": {}}\n', "names stand in quotes"),
         ('"database.user": "u",\n"a": "b"\n', "is JSON without its brace"),
         ('resource "a" "b" {\n  config = {\n    "database.user" = "u"\n  }\n}\n', "names stand in quotes"),
         ('{"a": "b"}\n{"a": "c"}\n', "is not JSON: Extra data"),
         ("DEBEZIUM_SINK_TYPE=kafka\nMYSQL_PORT=1\n", "holds environment variables, not settings"),
+        ("{{- if .Values.on }}\nkind: KafkaConnector\n{{- end }}\n", "job is a template"),
+        (f"{_RESOURCE}database.hostname: {{{{ .Values.host }}}}\n", "job is a template"),
+        (f"{_RESOURCE}{{{{- toYaml .Values.config | nindent 4 }}}}\n", "job is a template"),
+        ("{% if on %}\ndatabase.hostname={{ host }}\n{% endif %}\n", "job is a template"),
+        ('{"config": {{ config | to_json }}}', "job is a template"),
+        ('{"database.hostname": "{{ host }}", }', "is not JSON"),
+        ("CREATE SOURCE CONNECTOR x WITH (\n  'connector.class' = 'c'\n);\n", "job is a script"),
+        ('### create\nPOST http://localhost:8083/connectors\n\n{\n  "name": "x"\n}\n', "job is a script"),
+        ('cat > x.json <<EOF\n{\n "name": "x"\n}\nEOF\n', "job is a script"),
+        ("cat <<'EOF' | kubectl apply -f -\nkind: KafkaConnector\nspec:\n  class: c\nEOF\n", "job is a script"),
         ({"config": '{"database.user": "u"}'}, "config is not an object but a text"),
         (
             {"database.user": "${A_USER:-root}"},
@@ -292,6 +308,38 @@ def test_a_connector_with_a_converter_of_its_own_gets_none_of_the_workers(tmp_pa
     assert loaded.settings.formats.value.kind == "json"
     assert not any("schema.registry" in warning for warning in loaded.warnings)
     assert loaded.settings.kafka.producer == {"linger.ms": "1"}
+
+
+@pytest.mark.parametrize(
+    ("of_worker", "option", "value", "schemas", "url"),
+    [
+        (
+            {"value.converter": "org.apache.kafka.connect.json.JsonConverter"},
+            "value.converter.schemas.enable",
+            "false",
+            True,
+            "",
+        ),
+        ({}, "value.converter.schema.registry.url", "http://mine:8081", False, "http://r:8081"),
+    ],
+)
+def test_a_connector_without_a_converter_has_no_options_of_one_as_in_kafka_connect(
+    of_worker: dict[str, str], option: str, value: str, schemas: bool, url: str, tmp_path: Path
+) -> None:
+    given = {name: text for name, text in WORKER.items() if not name.startswith("value.converter")}
+    given |= of_worker or {name: text for name, text in WORKER.items() if name.startswith("value.converter")}
+    worker = written(tmp_path / "worker.properties", properties(given))
+    job = written(tmp_path / "job.json", {**JOB, option: value, "key.converter": ""})
+    loaded = read(job, worker)
+
+    assert loaded.settings.formats.value.schemas == schemas
+    assert loaded.settings.formats.value_registry.url == url
+    assert loaded.settings.formats.key.kind == "json"
+    (warning,) = (each for each in loaded.warnings if option in each)
+    assert "because the worker's file has the converter and this file has not" in warning
+    rows = [(each.name, each.origin, each.fate, each.value) for each in explain(job, worker).settings]
+    assert (option, "file", "without effect", value) in rows
+    assert [fate for name, origin, fate, _ in rows if (name, origin) == (option, "worker")] == ["obeyed"] * bool(url)
 
 
 def test_secrets_are_found_by_what_the_worker_calls_their_providers(tmp_path: Path) -> None:
@@ -520,6 +568,17 @@ def test_the_config_command_shows_it_as_a_table_and_as_json_without_secrets(tmp_
 def test_yaml_in_braces_is_read_as_yaml(text: str, tmp_path: Path) -> None:
     (tmp_path / "job").write_text(text)
     assert read_document(tmp_path / "job") == {"name": "x", "database.hostname": "db", "topic.prefix": "shop"}
+
+
+def test_properties_with_a_colon_behind_the_class_are_read_as_kafka_connect_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "job").write_text("connector.class: c\ndatabase.hostname=db\ntopic.prefix = shop\n")
+    assert read_document(tmp_path / "job") == {
+        "connector.class": "c",
+        "database.hostname": "db",
+        "topic.prefix": "shop",
+    }
+    (tmp_path / "job").write_text("connector.class: c\nquery: |\n  a=b\n")
+    assert read_document(tmp_path / "job") == {"connector.class": "c", "query": "a=b\n"}
 
 
 @pytest.mark.parametrize("text", ['{"a": "b",}', '{"a": "b" "c": "{d: e"}', '{"a": b, c: [}'])

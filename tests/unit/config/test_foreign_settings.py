@@ -53,12 +53,22 @@ def test_a_misspelt_name_that_a_job_needs_is_a_problem_beside_the_missing_one() 
         ("table.include", "table.include.list"),
         ("table.exclude.lists", "table.exclude.list"),
         ("column.exclude", "column.exclude.list"),
+        ("table.whiteList", "table.include.list"),
+        ("tables.whitelist", "table.include.list"),
+        ("database.whitelists", "database.include.list"),
+        ("database.blacklists", "database.exclude.list"),
+        ("database.black.list", "database.exclude.list"),
+        ("database.white.list", "database.include.list"),
+        ("column_blacklist", "column.exclude.list"),
     ],
 )
 def test_a_misspelt_name_of_a_list_of_what_is_captured_stops_the_start(misspelt: str, meant: str) -> None:
     assert f"{misspelt}: unknown setting; did you mean {meant}? Without it" in problems_with(
         **{misspelt.replace(".", "__"): "inventory", "database__include__list": None, "table__include__list": None}
     )
+    (change,) = corrections({misspelt: "inventory"}, {})
+    assert (change.old, change.new) == (misspelt, meant)
+    assert "It is misspelt: Debezium ignores it." in change.reason
 
 
 @pytest.mark.parametrize(

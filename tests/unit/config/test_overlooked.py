@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from incsnap.config.corrections import corrections
 from incsnap.config.load import from_properties
 from incsnap.config.record_form import record_form
 from incsnap.config.topics import context_headers
@@ -19,6 +20,20 @@ def test_a_connectors_file_without_converters_is_warned_of() -> None:
     assert "key.converter and value.converter: not in this file" in warning
     assert "--worker" in warning
     assert not any("--worker" in each for each in loaded_with().warnings)
+
+
+def test_the_warning_about_missing_converters_says_what_the_options_of_the_file_make_of_them() -> None:
+    def sentence(**changes: str) -> str:
+        (warning,) = (each for each in loaded_with(connector__class=CONNECTOR, **changes).warnings if "JSON" in each)
+        return warning.partition(". ")[0]
+
+    start = "key.converter and value.converter: not in this file, so "
+    assert sentence() == f"{start}keys and values are JSON without schemas"
+    with_values = sentence(value__converter__schemas__enable="true")
+    assert with_values == f"{start}keys are JSON without schemas and values are JSON with schemas"
+    assert sentence(key__converter="StringConverter") == (
+        "value.converter: not in this file, so values are JSON without schemas"
+    )
 
 
 def test_a_connectors_file_has_debeziums_extended_headers_unless_it_switches_them_off() -> None:
@@ -49,6 +64,78 @@ def test_a_placeholder_that_nobody_filled_in_stops_the_start(name: str) -> None:
     text = problems_with(**{name.replace(".", "__"): "${DB_VALUE}"})
     assert f"{name}: ${{DB_VALUE}} is not filled in. Write its value, or ${{env:DB_VALUE}}" in text
     assert f"{name}: missing" not in text
+
+
+_OF_CONNECT = "org.apache.kafka.connect.transforms."
+
+
+@pytest.mark.parametrize(
+    ("class_", "options", "option"),
+    [
+        (f"{_OF_CONNECT}InsertField$Value", {"static.field": "env"}, "static.value"),
+        ("InsertField$Value", {"static.field": "env"}, "static.value"),
+        (f"{_OF_CONNECT}InsertHeader", {"header": "env"}, "value.literal"),
+        (f"{_OF_CONNECT}TimestampConverter$Value", {"field": "t"}, "target.type"),
+        (f"{_OF_CONNECT}MaskField$Value", {"fields": "a"}, "replacement"),
+        (f"{_OF_CONNECT}RegexRouter", {"replacement": "$1"}, "regex"),
+        ("io.debezium.transforms.outbox.EventRouter", {}, "table.field.event.id"),
+        ("io.debezium.transforms.ExtractNewRecordState", {}, "add.fields"),
+        ("io.debezium.transforms.ExtractNewRecordState", {}, "delete.tombstone.handling.mode"),
+    ],
+)
+def test_a_placeholder_in_an_option_of_a_transform_stops_the_start_alone(
+    class_: str, options: dict[str, str], option: str
+) -> None:
+    name = f"transforms.t.{option}"
+    given = {"transforms": "t", "transforms.t.type": class_, name: "${A_VALUE}"}
+    given |= {f"transforms.t.{each}": value for each, value in options.items()}
+    with pytest.raises(ConfigError, match="has one problem") as refused:
+        from_properties({**LEAST, **given}, {})
+    assert f"{name}: ${{A_VALUE}} is not filled in. Write its value, or ${{env:A_VALUE}}" in refused.value.message
+    (change,) = corrections(given, {})
+    assert (change.old, change.new, change.value) == (name, name, "${env:A_VALUE}")
+
+
+@pytest.mark.parametrize(
+    ("class_", "options"),
+    [
+        (f"{_OF_CONNECT}RegexRouter", {"regex": "(?<db>.*)", "replacement": "${db}"}),
+        (
+            "io.debezium.transforms.ByLogicalTableRouter",
+            {
+                "topic.regex": "(?<db>.*)",
+                "topic.replacement": "${db}",
+                "key.field.regex": "(?<t>.*)",
+                "key.field.replacement": "${t}",
+            },
+        ),
+        ("io.debezium.transforms.outbox.EventRouter", {"route.topic.replacement": "events.${routedByValue}"}),
+        ("com.example.Route", {"to": "${topic}"}),
+        (f"{_OF_CONNECT}TimestampRouter", {"topic.format": "${topic}-${timestamp}"}),
+    ],
+)
+def test_what_a_transform_fills_in_itself_stays(class_: str, options: dict[str, str]) -> None:
+    given = {"transforms": "t", "transforms.t.type": class_, "incsnap.ignore": "transforms.t"}
+    given |= {f"transforms.t.{name}": value for name, value in options.items()}
+    from_properties({**LEAST, **given}, {})
+    assert corrections(given, {}) == ()
+    if class_.startswith("io.debezium") or "Regex" in class_:
+        from_properties({**LEAST, **given, "incsnap.ignore": ""}, {})
+
+
+@pytest.mark.parametrize("name", ["database.password", "producer.sasl.jaas.config", "kafka.api.secret"])
+def test_a_secret_of_asterisks_is_a_value_that_is_missing(name: str) -> None:
+    variable = f"${{env:{name.upper().replace('.', '_')}}}"
+    given = {name: "****************"}
+    if name != "kafka.api.secret":
+        text = problems_with(**{name.replace(".", "__"): "****************"})
+        assert (
+            f"{name}: only asterisks, which stand for a value that is not shown. Write its value, or {variable}" in text
+        )
+        (change,) = corrections(given, {})
+        assert (change.new, change.value) == (name, variable)
+    managed = {**given, "connector.class": "MySqlCdcSourceV2"}
+    assert any(variable in (each.value or "") for each in corrections(managed, {}))
 
 
 @pytest.mark.parametrize(

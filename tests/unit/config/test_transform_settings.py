@@ -238,7 +238,7 @@ def test_workers_get_the_same_edits_conditions_and_choices() -> None:
         (
             _FILTER,
             {"language": "jsr223.groovy", "condition": "value.after.id > 1"},
-            "transforms.t.condition asks for value.op or columns",
+            "transforms.t.condition: the script asks for value.op or columns",
         ),
         (
             _FILTER,

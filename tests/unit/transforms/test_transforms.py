@@ -169,7 +169,7 @@ def test_a_filter_keeps_what_its_condition_is_true_of() -> None:
 
 
 def test_a_filter_cannot_be_asked_about_what_has_no_operation() -> None:
-    with pytest.raises(ConfigError, match=r"transforms\.f\.condition asks for value\.op") as caught:
+    with pytest.raises(ConfigError, match=r"transforms\.f\.condition: the script asks for value\.op") as caught:
         apply_chain((Step(Filter("f", OneOf(("op",), ("c",)))),), NOTICE)
     assert "transforms.f.topic.regex" in caught.value.hint
 
