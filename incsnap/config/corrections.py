@@ -134,9 +134,9 @@ def _name_of(name: str, values: Mapping[str, str]) -> str:
 
 
 def _misspelt(name: str) -> str:
-    """Return the important setting that the unknown name `name` means, or ""."""
+    """Return the important setting that the unknown name `name` means, or "" if no one setting is meant."""
     names = (meant for _, meant in unused_names([name]).unknown if meant and is_important(meant))
-    return next(names, "")
+    return next((meant for meant in names if not meant.endswith("*")), "")
 
 
 def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[Change]:

@@ -280,7 +280,7 @@ def _problems(settings: Settings, reader: SettingsReader) -> list[str]:
 def _misspelt(unused: UnusedNames, reader: SettingsReader) -> list[str]:
     """Return a problem for each unknown name that looks like an important setting which is not given itself."""
     return [
-        f"{name}: unknown setting; did you mean {meant}?{NARROWING.get(meant, '')}"
+        f"{without_salt(name)}: unknown setting; did you mean {meant}?{NARROWING.get(meant, '')}"
         for name, meant in unused.unknown
         if meant is not None and not reader.given(meant) and is_important(meant)
     ]

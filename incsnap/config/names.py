@@ -27,8 +27,12 @@ NARROWING = {
     f"{kind}.{side}.list": f" Without it, {kind}s would be captured that should not be"
     for kind in ("database", "table", "column")
     for side in ("include", "exclude")
+} | {
+    "column.mask.*": " Without it, values would be sent that should be masked",
+    "column.truncate.*": " Without it, values would be sent that should be cut",
 }
-
+#: The beginning of a name that is meant to mask or cut columns.
+_RULE = re.compile(r"columns?\.(mask|truncat)")
 
 #: The beginning of a name that is no misspelt one.
 _OFF = re.compile(r"[^A-Za-z]")
@@ -72,10 +76,13 @@ def meant(name: str) -> str | None:
 
     The cutoff of 0.8 allows one or two wrong letters in twenty. JSON has no comments, so people put something before
     the name of a setting that must not count, as in `_table.include.list`. A misspelt name of Debezium 1 leads to the
-    present one.
+    present one. A name that ends with `*` stands for the settings that begin so.
     """
     if _OFF.match(name) or name.lower().startswith("comment"):
         return None
+    spelled = name.lower().replace("_", ".")
+    if rule := _RULE.match(spelled):
+        return "column.mask.*" if rule[1] == "mask" else "column.truncate.*"
     known = (*SETTINGS, *LISTS)
-    matches = difflib.get_close_matches(name.lower().replace("_", "."), known, n=1, cutoff=0.8)
+    matches = difflib.get_close_matches(spelled, known, n=1, cutoff=0.8)
     return LISTS.get(matches[0], matches[0]) if matches else None

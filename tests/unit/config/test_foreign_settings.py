@@ -72,6 +72,24 @@ def test_a_misspelt_name_of_a_list_of_what_is_captured_stops_the_start(misspelt:
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "column.masks.with.12.chars",
+        "column.mask",
+        "Column_Mask_With_3_Chars",
+        "columns.mask.hash.SHA-256.with.salt.Pepper",
+    ],
+)
+def test_a_misspelt_name_of_a_mask_stops_the_start(name: str) -> None:
+    """The values would be sent as they are."""
+    with pytest.raises(ConfigError) as refused:
+        from_properties({**LEAST, name: "shop.users.password"}, {})
+    assert "unknown setting; did you mean column.mask.*? Without it, values would be sent" in refused.value.message
+    assert "Pepper" not in refused.value.message
+    assert not corrections({name: "shop.users.password"}, {})
+
+
+@pytest.mark.parametrize(
     ("name", "value", "more"),
     [
         ("snapshot.query.mode", "select_all", {}),
