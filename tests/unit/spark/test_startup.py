@@ -59,4 +59,10 @@ def test_a_session_that_spark_refuses_is_an_error_with_its_master(monkeypatch: p
 
 
 def test_secrets_stay_off_a_command_line() -> None:
-    assert without_secrets({"spark.a": "1", "spark.hadoop.fs.s3a.secret.key": "2"}) == {"spark.a": "1"}
+    secrets = {
+        "spark.hadoop.fs.s3a.secret.key": "2",
+        "spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net": "3",
+        "spark.hadoop.fs.azure.sas.orders.shop.blob.core.windows.net": "4",
+    }
+
+    assert without_secrets({"spark.a": "1", **secrets}) == {"spark.a": "1"}
