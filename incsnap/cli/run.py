@@ -121,8 +121,9 @@ def _await_servers(settings: Settings, waits_for: list[Finding], outages: Outage
     Raise ServerAway if they do not answer after `errors.max.retries` checks. Other errors: see `_require`.
     """
     from incsnap.cli.check import all_findings
-    from incsnap.monitoring.outages import KAFKA, MYSQL
+    from incsnap.monitoring.outages import KAFKA, MYSQL, REGISTRY
 
+    names = {MYSQL: "server", KAFKA: "kafka", REGISTRY: "schema registry"}
     checks, most = 0, settings.retries.max_retries
     while waits_for:
         if 0 <= most <= checks:
@@ -130,7 +131,7 @@ def _await_servers(settings: Settings, waits_for: list[Finding], outages: Outage
             raise ServerAway(f"{problems}. errors.max.retries={most} is used up")
         checks += 1
         reasons = {each.name: each.problem.rpartition(": ")[2] for each in waits_for}
-        for server, name in ((MYSQL, "server"), (KAFKA, "kafka")):
+        for server, name in names.items():
             if name in reasons:
                 outages.fails(server, reasons[name])
             else:
@@ -138,5 +139,5 @@ def _await_servers(settings: Settings, waits_for: list[Finding], outages: Outage
         if stopping.wait(_PAUSE_SECONDS):
             return
         waits_for = _require(all_findings(settings))
-    for server in (MYSQL, KAFKA):
+    for server in names:
         outages.answers(server)

@@ -206,8 +206,8 @@ class Failure:
 class Outage:
     """A server that does not answer now."""
 
-    server: str  #: `MySQL` or `Kafka`
-    address: str  #: `host:port`; of Kafka the bootstrap servers
+    server: str  #: `MySQL`, `Kafka` or `Schema registry`
+    address: str  #: `host:port`; of Kafka the bootstrap servers, of a registry its URL
     since_ms: int  #: when the server answered last, or when the job first asked in vain
     reason: str = ""  #: the error of the last question
 
