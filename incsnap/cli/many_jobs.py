@@ -18,7 +18,6 @@ from incsnap.monitoring.amounts import count, duration, moment
 from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.liveness import Liveness, stalled
 from incsnap.monitoring.status import FAILED, RETRYING, RUNNING, JobStatus
-from incsnap.snapshot.notifications import EMPTY, SUCCEEDED
 
 #: Folders between the given one and a checkpoint, at most.
 _DEPTH = 4
@@ -64,7 +63,7 @@ def rank(job: ListedJob, now_ms: int) -> int:
         return HANGING
     if status.state == RETRYING or (status.stream is not None and not status.stream.connected):
         return WAITING
-    has_failed_tables = any(each.status not in (SUCCEEDED, EMPTY) for each in status.snapshot.finished)
+    has_failed_tables = any(not each.is_whole for each in status.snapshot.finished)
     return SUSPICIOUS if status.state != RUNNING or has_failed_tables or status.snapshot.paused else WELL
 
 
@@ -115,9 +114,5 @@ def _text(job: ListedJob) -> str:
     if snapshot.active:
         reading = len(snapshot.tables) + snapshot.waiting
         parts.append(f"snapshot of {count(reading)} tables{', paused' if snapshot.paused else ''}")
-    parts += [
-        f"{each.table} {each.status}"
-        for each in worth_showing(snapshot.finished)
-        if each.status not in (SUCCEEDED, EMPTY)
-    ]
+    parts += [f"{each.table} {each.status}" for each in worth_showing(snapshot.finished) if not each.is_whole]
     return "; ".join(parts)

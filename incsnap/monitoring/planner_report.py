@@ -26,7 +26,7 @@ from incsnap.errors import IncsnapError, shorten
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.monitoring.server_facts import ServerFacts, ask, prepare
-from incsnap.monitoring.snapshot_view import NO_LIMITS, LimitsInForce, finished_table, snapshot_status
+from incsnap.monitoring.snapshot_view import NO_LIMITS, LimitsInForce, finished_table, kept_tables, snapshot_status
 from incsnap.monitoring.status import FinishedTable, NotificationStatus, SnapshotStatus, StreamStatus, clock_ms
 from incsnap.mysql.session import close
 from incsnap.snapshot.dataclass_json import from_json
@@ -44,7 +44,11 @@ _FIRST_SECONDS = 0.2
 _ASK_SECONDS = 5.0
 #: Most characters of the delivered GTID set. After several failovers the set may be long.
 _GTIDS = 2_000
-_KEPT = 50
+#: Notifications that a report has in any case. It also has those of the last seconds: the driver counts all of them,
+#: and a batch may end 256 tables. The driver may miss a report.
+_KEPT, _KEPT_MS = 50, 10_000
+#: Most notifications of a report.
+_MOST_KEPT = 4_000
 #: The stream is idle if the last planning found no change and Spark asked again within this time. A batch of windows
 #: alone takes two seconds at most.
 _IDLE_MS = 5_000
@@ -58,7 +62,7 @@ class PlannerReport:
     asked_ms: int  #: when Spark last asked for a batch, in milliseconds since 1970
     stream: StreamStatus  #: lag and counts of the stream
     snapshot: SnapshotStatus  #: without rates and remaining times, which the driver adds
-    notifications: tuple[NotificationStatus, ...] = ()  #: the last 50
+    notifications: tuple[NotificationStatus, ...] = ()  #: the last 50, and all of the last ten seconds
     #: Whether this run of the query has finished a batch or had nothing to send. Otherwise the lag is unknown.
     has_delivered: bool = True
 
@@ -106,8 +110,8 @@ class Reporter:
         #: True if everything that was read is sent: the last planning made no batch, or a batch without changes.
         self._quiet = True
         self._retried = 0
-        self._notices: deque[NotificationStatus] = deque(maxlen=_KEPT)
-        self._finished: deque[FinishedTable] = deque(maxlen=_KEPT)
+        self._notices: deque[NotificationStatus] = deque(maxlen=_MOST_KEPT)
+        self._finished: tuple[FinishedTable, ...] = ()
         self._facts = ServerFacts()
         #: Transactions delivered before this planner. After a reset of the server, of its new binlog.
         self._least_delivered = len(start.stream.delivered)
@@ -152,7 +156,9 @@ class Reporter:
                         )
                     )
                 if (ended := finished_table(notification)) is not None:
-                    self._finished.append(ended)
+                    self._finished = kept_tables((*self._finished, ended))
+            while len(self._notices) > _KEPT and self._notices[0].timestamp_ms < now_ms - _KEPT_MS:
+                self._notices.popleft()
 
     def close(self) -> None:
         """End the thread after a last report.
@@ -210,7 +216,7 @@ class Reporter:
             self._worst_ms = 0
             asked_ms, batch_ms, retried = self._batch_asked_ms, self._batch_ms, self._retried
             last_change_ms = self._last_change_us // 1000
-            notices, finished = tuple(self._notices), tuple(self._finished)
+            notices, finished = tuple(self._notices), self._finished
             has_delivered = self._reached_us > 0
         at = planned.read_to.at
         passed = facts.bytes_behind(at) == 0

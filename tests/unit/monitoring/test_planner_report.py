@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 
 from incsnap.binlog.buffer_position import TailCondition
+from incsnap.checkpoint.files import Files
 from incsnap.errors import ServerUnreachable
 from incsnap.events import BinlogPosition, StreamPosition
 from incsnap.gtid import GtidSet
+from incsnap.monitoring.job_status import Watch
+from incsnap.monitoring.last_snapshot import SnapshotHistory
 from incsnap.monitoring.planner_report import Planned, PlannerReport, Reporter, read
 from incsnap.monitoring.server_facts import ServerFacts
+from incsnap.monitoring.status import STOPPED, Sums, clock_ms
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.offset import Offset, TopicLayout
 from tests.support.waiting import wait_until
@@ -141,6 +145,46 @@ def test_notifications_and_ended_tables_are_told_but_no_progress(reporter: Repor
     assert [each.type for each in report.notifications] == ["STARTED", "TABLE_SCAN_COMPLETED"]
     assert [each.table for each in report.snapshot.finished] == ["shop.orders"]
     assert report.snapshot.retried == 3
+
+
+def _ended(table: str, status: str, at_ms: int) -> Notification:
+    fields = {"scanned_collection": table, "status": status, "total_rows_scanned": "0"}
+    return Notification("s", "TABLE_SCAN_COMPLETED", at_ms, tuple(fields.items()))
+
+
+def test_a_failed_table_is_kept_behind_any_number_of_others(reporter: Reporter, path: Path, tmp_path: Path) -> None:
+    reporter.planned(planned(), is_batch=True, notifications=[_ended("shop.bad", "NO_PRIMARY_KEY", 1)])
+    for number in range(2, 200):
+        reporter.planned(planned(), is_batch=True, notifications=[_ended(f"shop.t{number}", "SUCCEEDED", number)])
+    finished = last(reporter, path).snapshot.finished
+
+    assert (finished[0].table, finished[-1].table, len(finished)) == ("shop.bad", "shop.t199", 51)
+
+    watching = Watch("shop", Files(str(tmp_path)), Sums, every_seconds=0.01)
+    watching.follow(path)
+    wait_until(lambda: watching.status().stream is not None)
+    watching.close(STOPPED)
+
+    assert watching.status().snapshot.finished == finished
+
+
+def test_a_failed_table_that_was_read_completely_later_is_forgotten(reporter: Reporter, path: Path) -> None:
+    ends = [_ended("shop.bad", "NO_PRIMARY_KEY", 1), _ended("shop.bad", "SUCCEEDED", 2)]
+    ends += [_ended("shop.t", "SUCCEEDED", number) for number in range(3, 53)]
+    for each in ends:
+        reporter.planned(planned(), is_batch=True, notifications=[each])
+
+    assert {each.table for each in last(reporter, path).snapshot.finished} == {"shop.t"}
+
+
+def test_each_of_many_tables_that_end_in_one_batch_is_counted(reporter: Reporter, path: Path) -> None:
+    now_ms, history = clock_ms(), SnapshotHistory()
+    ends = [_ended(f"shop.t{number}", "SUCCEEDED", now_ms) for number in range(256)]
+    reporter.planned(planned(), is_batch=True, notifications=[Notification("s", "STARTED", now_ms), *ends])
+
+    history.see(last(reporter, path).notifications)
+
+    assert history.last(0, now_ms).tables == 256
 
 
 def test_reports_come_by_themselves_and_end_with_the_folder(tmp_path: Path) -> None:
