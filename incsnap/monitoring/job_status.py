@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from incsnap.errors import IncsnapError, StoreFailed, shorten
+from incsnap.errors import IncsnapError, shorten
 from incsnap.monitoring.gap_status import GapStatus
 from incsnap.monitoring.last_snapshot import SnapshotHistory
 from incsnap.monitoring.log_line import line, purge_warning
@@ -330,7 +330,7 @@ class Watch:
         try:
             self._store.write(NAME, json.dumps(dump(status)).encode())
             self._write_failed = False
-        except (OSError, StoreFailed) as error:
+        except (OSError, IncsnapError) as error:
             if not self._write_failed:
                 log.warning("Cannot write the status file, so `incsnap status` shows old figures: %s", shorten(error))
             self._write_failed = True
