@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,13 +40,43 @@ class ListedJob:
     problem: str = ""  #: why the status cannot be read
 
 
-def checkpoints_below(folder: Path) -> Iterator[str]:
-    """Yield the checkpoints in `folder` and below it that have a status file, by name."""
-    for here, folders, _ in os.walk(folder):
-        if (Path(own_part(here)) / NAME).exists():
-            yield here
-        deep = len(Path(here).relative_to(folder).parts) >= _DEPTH
-        folders[:] = [] if deep else sorted(name for name in folders if name not in _INSIDE)
+def checkpoints_below(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the checkpoints in `folder` and below it that have a status file, by name, and the unreadable folders.
+
+    The status of a checkpoint may be unreadable too. Jobs below an unreadable folder are not known.
+    """
+    checkpoints: list[str] = []
+    unreadable: list[str] = []
+
+    def look(here: str, depth: int) -> None:
+        has_status = _has_status(here)
+        try:
+            with os.scandir(here) as entries:
+                names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        except OSError:
+            # A member of `incsnap.status.group` may read the status of a checkpoint, and not list its folder.
+            (checkpoints if has_status else unreadable).append(here)
+            return
+        # A folder above checkpoints may be called `incsnap`, and may be unreadable.
+        if has_status or (has_status is None and _INSIDE.issubset(names)):
+            checkpoints.append(here)
+            names = [name for name in names if name not in _INSIDE]
+        for name in names if depth < _DEPTH else ():
+            look(os.path.join(here, name), depth + 1)
+
+    look(str(folder), 0)
+    return checkpoints, unreadable
+
+
+def _has_status(folder: str) -> bool | None:
+    """Return whether there is a status file in the checkpoint `folder`, or None if this user may not know."""
+    try:
+        os.stat(os.path.join(own_part(folder), NAME))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return None
+    return True
 
 
 def rank(job: ListedJob, now_ms: int) -> int:
