@@ -75,15 +75,25 @@ const failedTables = (status) => status.snapshot.finished.filter((each) => !["SU
 // Until the tables are compared, the topics lack what was changed in a gap of the binlog.
 const isClosingGap = (status) => Boolean(status.gap) && !status.gap.ended_ms;
 
+// Return why somebody should look at a job that runs, the worst first.
+function troubles(status) {
+  const stream = status.stream, verification = status.verification;
+  const differs = verification && (verification.failure || verification.tables.some((each) => each.differing));
+  const purged = stream && stream.purge_not_before_ms && stream.purge_not_before_ms - status.written_ms < 3600000;
+  return [...(purged ? ["binlog purged soon"] : []), ...(isClosingGap(status) ? ["closing a gap"] : []),
+    ...(differs ? [verification.failure ? "comparison failed" : "tables differ"] : []),
+    ...(status.snapshot.tables.some((each) => each.quarantined.length) ? ["keys given up"] : [])];
+}
+
 function showState(status) {
   $("prefix").textContent = status.topic_prefix;
   const silent = status.asked_ms && status.state === "running" && status.written_ms - status.asked_ms > 120000;
   const state = silent ? "stalled" : status.state, failed = failedTables(status);
   // The worst of what holds comes first: a job that does not run, a table that failed, a pause.
   const told = [...(state === "running" ? [] : [state]), ...(failed.length ? [`${failed.length} failed`] : []),
-    ...(status.snapshot.paused ? ["paused"] : []), ...(isClosingGap(status) ? ["closing a gap"] : [])];
+    ...(status.snapshot.paused ? ["paused"] : []), ...troubles(status)];
   document.title = `${status.topic_prefix}: ${told.length ? told.join(", ") : state}`;
-  const more = [...(status.snapshot.paused ? ["snapshot paused"] : []), ...(isClosingGap(status) ? ["closing a gap"] : []),
+  const more = [...(status.snapshot.paused ? ["snapshot paused"] : []), ...troubles(status),
     ...(failed.length ? [`${failed.length} ${failed.length === 1 ? "table" : "tables"} failed`] : [])];
   $("state").textContent = [state, ...more].join(" · ");
   $("state").className = `state ${state}${more.length ? " attention" : ""}`;

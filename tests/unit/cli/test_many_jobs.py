@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from incsnap.cli.main import commands
-from incsnap.cli.many_jobs import checkpoints_below
+from incsnap.cli.many_jobs import SUSPICIOUS, WELL, ListedJob, checkpoints_below, listed, rank
+from incsnap.monitoring.gap_status import GapStatus
 from incsnap.monitoring.job_status import NAME
-from incsnap.monitoring.status import dump
-from tests.support.job_statuses import running
+from incsnap.monitoring.liveness import Liveness
+from incsnap.monitoring.status import KeyRange, SnapshotStatus, StreamStatus, TableStatus, dump
+from incsnap.monitoring.verification_status import TableVerification, VerificationStatus
+from tests.support.job_statuses import now_ms, running
 
 #: A user and a group without rights of their own.
 _NOBODY = 65_534
@@ -106,10 +112,10 @@ def test_a_job_whose_status_cannot_be_read_is_a_line_of_json_too(tmp_path: Path)
 
 def test_jobs_that_seem_dead_are_looked_at_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[float] = []
-    all_look = threading.Barrier(3, timeout=5.0)
+    all_look = threading.Barrier(3)
 
     def pause(seconds: float) -> None:
-        all_look.wait()
+        all_look.wait(5.0)
         looks.append(seconds)
 
     for name in ("a", "b", "c"):
@@ -118,3 +124,40 @@ def test_jobs_that_seem_dead_are_looked_at_at_once(tmp_path: Path, monkeypatch: 
     assert CliRunner().invoke(commands, ["status", str(tmp_path)]).exit_code == 1
 
     assert looks == [2.0, 2.0, 2.0]
+
+
+_NOW_MS = now_ms()
+_STREAM = StreamStatus(7, "binlog.000002", 1234, "", needs_file="binlog.000002", purge_not_before_ms=0)
+_PURGED_SOON = replace(_STREAM, purge_not_before_ms=_NOW_MS + 60_000)
+_LOST = SnapshotStatus(tables=(TableStatus(1, "shop.orders", "s", quarantined=(KeyRange("26", "27"),)),))
+_GAP = GapStatus("", 1, compared=9, ended_ms=2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_well", "text"),
+    [
+        ({}, True, ""),
+        ({"stream": _PURGED_SOON}, False, "MySQL may purge binlog.000002 from"),
+        ({"snapshot": _LOST}, False, "keys of shop.orders were given up"),
+        ({"verification": VerificationStatus(rounds=1)}, True, ""),
+        ({"verification": VerificationStatus(rounds=1, failure="no answer")}, False, "comparison failed: no answer"),
+        (
+            {"verification": VerificationStatus(rounds=1, tables=(TableVerification("shop.orders", 9, 7),))},
+            False,
+            "shop.orders differs in 7 keys",
+        ),
+        ({"gap": _GAP}, True, ""),
+        ({"gap": replace(_GAP, ended_ms=0, left=3)}, False, "9 done, 3 left"),
+    ],
+)
+def test_a_job_that_somebody_must_look_at_is_not_called_well(
+    changed: dict[str, object], *, is_well: bool, text: str
+) -> None:
+    well = {"stream": _STREAM, "snapshot": SnapshotStatus(), "verification": None, "gap": None}
+    status = running(**{**well, **changed})
+    job = ListedJob("/state/shop", "shop", status, Liveness(alive=True, since_ms=1))
+    console = Console(file=io.StringIO(), width=500)
+    console.print(listed([job], _NOW_MS))
+
+    assert rank(job, _NOW_MS) == (WELL if is_well else SUSPICIOUS)
+    assert text in console.file.getvalue()  # type: ignore[attr-defined]
