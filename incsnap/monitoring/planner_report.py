@@ -42,6 +42,8 @@ _FIRST_SECONDS = 0.2
 #: Seconds between two sets of questions to the server. Each set is four statements of a millisecond. The question about
 #: the end of the binlog waits while MySQL writes a commit to the binlog.
 _ASK_SECONDS = 5.0
+#: Seconds for which answers of the server count as present while the stream goes on: six questions.
+_FACTS_SECONDS = 30.0
 #: Most characters of the delivered GTID set. After several failovers the set may be long.
 _GTIDS = 2_000
 #: Notifications that a report has in any case. It also has those of the last seconds: the driver counts all of them,
@@ -113,6 +115,10 @@ class Reporter:
         self._notices: deque[NotificationStatus] = deque(maxlen=_MOST_KEPT)
         self._finished: tuple[FinishedTable, ...] = ()
         self._facts = ServerFacts()
+        #: Until when the facts count as present, by the monotonic clock.
+        self._facts_until = time.monotonic() + _FACTS_SECONDS
+        #: Why the server did not answer the last questions; "" if it did.
+        self._unanswered = ""
         #: Transactions delivered before this planner. After a reset of the server, of its new binlog.
         self._least_delivered = len(start.stream.delivered)
         self._connection: Connection[Any] | None = None
@@ -187,10 +193,7 @@ class Reporter:
         close(self._connection)
 
     def _ask(self, planned: Planned) -> None:
-        """Update the facts of the server.
-
-        If the server does not answer, keep the old facts: the stream reports the outage.
-        """
+        """Update the facts of the server. If the server does not answer, keep the old facts for `_FACTS_SECONDS`."""
         try:
             if self._connection is None or not self._connection.open:
                 self._connection = self._connect()
@@ -198,13 +201,31 @@ class Reporter:
             facts = ask(self._connection, self._facts.tables, planned.offset.snapshot.scans, planned.read_to.at)
         except IncsnapError as error:
             log.debug("Cannot read figures of the job from MySQL: %s", error.message)
+            self._unanswered = error.message
             close(self._connection)
             return
         with self._lock:
-            self._facts = facts
+            self._facts, self._facts_until = facts, time.monotonic() + _FACTS_SECONDS
+        self._unanswered = ""
+
+    def _forget_old_facts(self, tail: TailCondition) -> None:
+        """Forget where the server's binlog ends if the server has not said so for long, and log why.
+
+        A stream that goes on would pass the old end, and seem to be 0 bytes behind. While the stream is not connected
+        the old facts stay: the status says that they are old.
+        """
+        if not tail.connected or not self._facts.file or time.monotonic() < self._facts_until:
+            return
+        with self._lock:
+            self._facts = ServerFacts(ahead_ms=self._facts.ahead_ms, tables=self._facts.tables)
+        log.warning(
+            "MySQL does not tell where its binlog ends, so the bytes behind and the next purge are unknown: %s",
+            self._unanswered,
+        )
 
     def _report(self) -> PlannerReport:
         now_ms, tail = clock_ms(), self._tail()
+        self._forget_old_facts(tail)
         with self._lock:
             planned, facts = self._planned, self._facts
             if tail.replaying:

@@ -209,6 +209,31 @@ def test_the_end_of_the_binlog_is_never_told_to_lie_behind_the_stream(reporter: 
     assert (stream.end_file, stream.end_pos, stream.lag_bytes) == ("binlog.000001", 99, 0)
 
 
+def test_an_old_end_of_the_binlog_is_not_taken_for_the_present_one(
+    reporter: Reporter, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wait_until(lambda: bool(reporter._unanswered))
+    reporter._facts = ServerFacts(uuid=UUID, file="binlog.000001", pos=50, expire_seconds=60, ahead_ms=7)
+    reporter._facts_until = time.monotonic() - 1.0
+    stream = last(reporter, path).stream
+
+    assert (stream.lag_bytes, stream.purge_not_before_ms, stream.end_file) == (None, None, "")
+    assert reporter._facts.ahead_ms == 7
+    assert [each.message for each in caplog.records if each.levelname == "WARNING"] == [
+        "MySQL does not tell where its binlog ends, so the bytes behind and the next purge are unknown:"
+        " MySQL does not answer"
+    ]
+
+
+def test_the_last_end_of_the_binlog_stays_while_the_stream_is_not_connected(path: Path) -> None:
+    reporter = Reporter(str(path), OFFSET, away, lambda: TailCondition(False, 1, 0), 1, every_seconds=0.01)
+    reporter._facts = ServerFacts(uuid=UUID, file="binlog.000001", pos=150, sizes=(("binlog.000001", 150),))
+    reporter._facts_until = time.monotonic() - 1.0
+    stream = last(reporter, path).stream
+
+    assert (stream.end_file, stream.end_pos, stream.lag_bytes) == ("binlog.000001", 150, 51)
+
+
 FACTS = ServerFacts(
     uuid=UUID,
     file="binlog.000004",
