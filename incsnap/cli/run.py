@@ -85,38 +85,44 @@ def run_job(
         from incsnap.spark.supervision import run_forever
 
         waits_for: list[Finding] = []
+        shown: set[Finding] = set()
         if not skip_check:
-            waits_for = _require(all_findings(loaded.settings))
+            waits_for = _require(all_findings(loaded.settings), shown)
         asked = () if skip_check else (lambda spark: require_machines(spark, loaded.settings),)
         run_forever(
             loaded.settings,
             launch,
             explain(file, worker).settings,
             *asked,
-            await_servers=partial(_await_servers, loaded.settings, waits_for) if waits_for else None,
+            await_servers=partial(_await_servers, loaded.settings, waits_for, shown) if waits_for else None,
             await_place=await_place,
             replace_job=replace_job,
         )
 
 
-def _require(findings: list[Finding]) -> list[Finding]:
+def _require(findings: list[Finding], shown: set[Finding]) -> list[Finding]:
     """Show the findings, and return those of servers that do not answer: a start waits for these servers.
 
-    Raise PreflightFailed if there is any other error.
+    Do not show again what is in `shown`, and add the rest: a start that waits checks every few seconds. Raise
+    PreflightFailed if there is any other error.
     """
     from incsnap.cli.check import show
 
     errors = [each for each in findings if each.severity == "error"]
     waits_for = [each for each in errors if each.waits]
-    if len(waits_for) < len(errors):
-        show(findings)
+    is_refused = len(waits_for) < len(errors)
+    new = [each for each in findings if (is_refused or not each.waits) and each not in shown]
+    show(new)
+    shown.update(new)
+    if is_refused:
         raise PreflightFailed("The servers are not ready")
-    show([each for each in findings if not each.waits])
     return waits_for
 
 
-def _await_servers(settings: Settings, waits_for: list[Finding], outages: Outages, stopping: Event) -> None:
-    """Check the servers again until all of `waits_for` answer, or `stopping` is set.
+def _await_servers(
+    settings: Settings, waits_for: list[Finding], shown: set[Finding], outages: Outages, stopping: Event
+) -> None:
+    """Check the servers again until all of `waits_for` answer, or `stopping` is set. `shown`: see `_require`.
 
     Raise ServerAway if they do not answer after `errors.max.retries` checks. Other errors: see `_require`.
     """
@@ -138,6 +144,6 @@ def _await_servers(settings: Settings, waits_for: list[Finding], outages: Outage
                 outages.answers(server)
         if stopping.wait(_PAUSE_SECONDS):
             return
-        waits_for = _require(all_findings(settings))
+        waits_for = _require(all_findings(settings), shown)
     for server in names:
         outages.answers(server)

@@ -29,12 +29,12 @@ WRONG = Finding("server", "MySQL at db:3306 refuses the user 'cdc'", "Correct da
 
 
 def test_a_start_waits_for_a_server_that_does_not_answer() -> None:
-    assert _require([AWAY, Finding("x", "y", "z", "warning")]) == [AWAY]
+    assert _require([AWAY, Finding("x", "y", "z", "warning")], set()) == [AWAY]
 
 
 def test_a_start_ends_at_once_if_something_must_be_repaired() -> None:
     with pytest.raises(PreflightFailed):
-        _require([WRONG, AWAY])
+        _require([WRONG, AWAY], set())
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_start_waits_for_a_schema_registry_that_does_not_answer(
     monkeypatch.setattr("incsnap.cli.check._topics", lambda *rest: [])
 
     properties = {**QUIET, **avro, "checkpoint.location": str(tmp_path)}
-    waited_for = _require(all_findings(from_properties(properties, {}).settings))
+    waited_for = _require(all_findings(from_properties(properties, {}).settings), set())
 
     assert [each.name for each in waited_for] == ["kafka", "schema registry"]
 
@@ -103,5 +103,21 @@ def test_a_start_waits_no_longer_than_the_most_retries(most: int, monkeypatch: p
         closing(Outages({})) as outages,
         pytest.raises(ServerAway, match=f"refused. errors.max.retries={most} is used"),
     ):
-        _await_servers(from_properties(properties, {}).settings, [AWAY], outages, Event())
+        _await_servers(from_properties(properties, {}).settings, [AWAY], set(), outages, Event())
     assert len(checks) == most
+
+
+def test_a_start_that_waits_shows_each_warning_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warnings = [Finding("tables", "no table", "Create one", "warning"), Finding("x", "old", "Renew it", "warning")]
+    checks = iter([[AWAY, *warnings]] * 4 + [[*warnings, Finding("y", "late", "Wait", "warning")]])
+    monkeypatch.setattr("incsnap.cli.check.all_findings", lambda _: next(checks))
+    monkeypatch.setattr(run, "_PAUSE_SECONDS", 0.0)
+    shown: set[Finding] = set()
+    settings = from_properties(QUIET, {}).settings
+    with closing(Outages({})) as outages:
+        _await_servers(settings, _require([AWAY, *warnings], shown), shown, outages, Event())
+    printed = capsys.readouterr().err
+
+    assert [printed.count(text) for text in ("no table", "old", "late")] == [1, 1, 1]
