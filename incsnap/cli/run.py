@@ -61,10 +61,11 @@ def run_job(
     os.umask(0o077)
     leave_pandas_out()
     from incsnap.cli import output
-    from incsnap.config.load import explain, read
+    from incsnap.config.load import explain, log_format_of, read
 
+    # First, because wrong settings are lines of the log too.
+    output.set_log_format(log_format_of(file, worker))
     loaded = read(file, worker)
-    output.set_log_format(loaded.settings.monitoring.log_format)
     for warning in loaded.warnings:
         log.warning("%s", warning)
     if loaded.settings.snapshot.mode == "initial_only":
