@@ -189,6 +189,15 @@ def test_a_job_that_ended_is_said_to_be_gone(browser: Browser, server: StatusSer
     page.close()
 
 
+def test_a_job_that_gives_no_answer_is_said_to_be_gone(page: Page) -> None:
+    expect(page.locator("#state")).to_contain_text("running")
+    # A request that nobody answers, as that of a frozen process.
+    page.route("**/status", lambda route: None)
+
+    expect(page.locator("#state")).to_have_text("gone", timeout=30_000)
+    expect(page.get_by_role("alert")).to_contain_text("The job does not answer any more")
+
+
 def test_buttons_send_signals_with_the_token(page: Page, job: Job) -> None:
     page.get_by_role("textbox", name="token").fill(TOKEN)
     page.get_by_role("textbox", name="tables").fill("shop.orders, shop.li.*")

@@ -276,6 +276,9 @@ function showTold(status) {
   $("finished").replaceChildren(...(ended.length ? ended : [element("li", {class: "quiet"}, "none since the start")]));
 }
 
+// Milliseconds for an answer of the job. A job that is stopped (SIGSTOP), or behind a cut cable, gives no error.
+const LONGEST_MS = 10000;
+
 async function ask(path, options) {
   const answer = await fetch(path, {cache: "no-store", ...options});
   return [answer.ok, await answer.json()];
@@ -284,7 +287,7 @@ async function ask(path, options) {
 let points = [];
 async function renew() {
   try {
-    const [, status] = await ask("status");
+    const [, status] = await ask("status", {signal: AbortSignal.timeout(LONGEST_MS)});
     points.push([status.written_ms, status.stream ? status.stream.lag_ms : 0, status.rates.events, status.rates.rows, status.rates.bytes]);
     points = points.slice(-900);
     for (const show of [showState, showGap, showVerification, showFigures, showSnapshot, showWindows, showStream, showTold]) show(status);
@@ -303,8 +306,8 @@ async function renew() {
 
 async function begin() {
   try {
-    [, points] = await ask("history");
-    const [, settings] = await ask("settings");
+    [, points] = await ask("history", {signal: AbortSignal.timeout(LONGEST_MS)});
+    const [, settings] = await ask("settings", {signal: AbortSignal.timeout(LONGEST_MS)});
     $("settings").replaceChildren(...settings.map((each) => element("tr", {}, element("td", {}, each.name),
       element("td", {}, each.value), element("td", {class: "quiet"}, [each.origin, each.fate, each.note].filter(Boolean).join("; ")))));
   } catch (error) { /* renew() says so */ }
