@@ -1,6 +1,6 @@
 """A store of the status file that also writes while the disk is full.
 
-A spare file of 64 kB is reserved beside the status file. If no space is left, the status is written into the spare
+A spare file of 256 kB is reserved beside the status file. If no space is left, the status is written into the spare
 file, which then takes the place of the status file. The file before becomes the spare one. That needs no space.
 """
 
@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Protocol
 
 _SPARE, _OLD = "status.spare", "status.old"
-_SPARE_BYTES = 1 << 16
+#: More than a status that names as many tables, windows and notifications as it may, each with long names.
+SPARE_BYTES = 1 << 18
 #: The disk is full, or the user's quota is used up.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -47,10 +48,10 @@ class SparedStatus:
         """Reserve the spare file, unless it is there. Do nothing if the disk is full or the folder is missing."""
         path = self._folder / _SPARE
         with suppress(OSError):
-            if path.exists() and path.stat().st_size >= _SPARE_BYTES:
+            if path.exists() and path.stat().st_size >= SPARE_BYTES:
                 return
             with path.open("wb") as file:
-                os.posix_fallocate(file.fileno(), 0, _SPARE_BYTES)
+                os.posix_fallocate(file.fileno(), 0, SPARE_BYTES)
 
     def _write_in_place(self, name: str, content: bytes) -> None:
         spare, old, path = self._folder / _SPARE, self._folder / _OLD, self._folder / name

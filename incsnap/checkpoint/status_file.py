@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import grp
 import os
-import shutil
 from pathlib import Path
 
 from incsnap.checkpoint.files import Files
@@ -13,6 +13,8 @@ from incsnap.errors import ConfigError
 _SETTING = "incsnap.status.group"
 #: Permissions of the folders above the file, and of the file: the group may open the file, and list nothing.
 _FOLDER, _FILE = 0o710, 0o640
+#: Name of the file until the group may read it.
+_WRITTEN = "status.new"
 
 
 class SharedStatus:
@@ -29,27 +31,33 @@ class SharedStatus:
                 f"{_SETTING}: {checkpoint_location} is not on a local disk, and has no Unix groups",
                 "Remove the setting, and let the store decide who may read.",
             )
-        self._files, self._group = Files(root), group
+        try:
+            # Looked up once: a directory service (LDAP) may not answer later.
+            self._gid = grp.getgrnam(group).gr_gid
+        except KeyError:
+            raise ConfigError(
+                f"{_SETTING}: this machine has no group {group}", "Create the group, or correct the name."
+            ) from None
+        self._files = Files(root)
         inner = Path(root.removeprefix("file://")).absolute()
         inner.mkdir(parents=True, exist_ok=True)
         for folder in (inner.parent, inner):
-            self._share(folder, _FOLDER)
+            try:
+                self._share(folder, _FOLDER)
+            except PermissionError:
+                raise ConfigError(
+                    f"{_SETTING}: the job's user may not give {folder} to the group {group}",
+                    "Add the user to the group, and start the job with this membership.",
+                ) from None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write the file, and let the group read it. Raise OSError or StoreFailed as `Files.write` does."""
-        self._files.write(name, content)
-        self._share(Path(self._files.path(name)), _FILE)
+        """Write the file, and let the group read it. Raise OSError if that is not possible."""
+        # The group may read the file before it takes the place of the file before: a reader may come at any time.
+        self._files.write(_WRITTEN, content)
+        written = Path(self._files.path(_WRITTEN))
+        self._share(written, _FILE)
+        os.replace(written, written.with_name(name))
 
     def _share(self, path: Path, mode: int) -> None:
-        try:
-            shutil.chown(path, group=self._group)
-        except LookupError:
-            raise ConfigError(
-                f"{_SETTING}: this machine has no group {self._group}", "Create the group, or correct the name."
-            ) from None
-        except PermissionError:
-            raise ConfigError(
-                f"{_SETTING}: the job's user may not give {path} to the group {self._group}",
-                "Add the user to the group, and start the job with this membership.",
-            ) from None
+        os.chown(path, -1, self._gid)
         os.chmod(path, mode)

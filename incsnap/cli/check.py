@@ -75,7 +75,8 @@ def all_findings(settings: Settings) -> list[Finding]:
     try:
         reach_registries(settings)
     except IncsnapError as error:
-        findings.append(Finding("schema registry", error.message, error.hint))
+        waits = isinstance(error, ServerUnreachable)
+        findings.append(Finding("schema registry", error.message, error.hint, waits=waits))
     return sorted(findings, key=lambda finding: finding.severity != "error")
 
 

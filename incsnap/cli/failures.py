@@ -26,7 +26,7 @@ class FailuresInWords(click.Command):
             output.problem(error.message, error.hint)
             ctx.exit(2 if isinstance(error, ConfigError | PreflightFailed) else 1)
         except KeyboardInterrupt:
-            output.error_console().print("Interrupted.")
+            output.note("Interrupted.")
             ctx.exit(130)
 
 

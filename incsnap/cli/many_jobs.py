@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +14,11 @@ from incsnap.checkpoint.location import own_part
 from incsnap.cli.status_display import worth_showing
 from incsnap.errors import shorten
 from incsnap.monitoring.amounts import count, duration, moment
+from incsnap.monitoring.gap_status import gap_line
 from incsnap.monitoring.job_status import NAME
 from incsnap.monitoring.liveness import Liveness, stalled
 from incsnap.monitoring.status import FAILED, RETRYING, RUNNING, JobStatus
-from incsnap.snapshot.notifications import EMPTY, SUCCEEDED
+from incsnap.monitoring.verification_status import verification_line
 
 #: Folders between the given one and a checkpoint, at most.
 _DEPTH = 4
@@ -42,13 +42,43 @@ class ListedJob:
     problem: str = ""  #: why the status cannot be read
 
 
-def checkpoints_below(folder: Path) -> Iterator[str]:
-    """Yield the checkpoints in `folder` and below it that have a status file, by name."""
-    for here, folders, _ in os.walk(folder):
-        if (Path(own_part(here)) / NAME).exists():
-            yield here
-        deep = len(Path(here).relative_to(folder).parts) >= _DEPTH
-        folders[:] = [] if deep else sorted(name for name in folders if name not in _INSIDE)
+def checkpoints_below(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the checkpoints in `folder` and below it that have a status file, by name, and the unreadable folders.
+
+    The status of a checkpoint may be unreadable too. Jobs below an unreadable folder are not known.
+    """
+    checkpoints: list[str] = []
+    unreadable: list[str] = []
+
+    def look(here: str, depth: int) -> None:
+        has_status = _has_status(here)
+        try:
+            with os.scandir(here) as entries:
+                names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        except OSError:
+            # A member of `incsnap.status.group` may read the status of a checkpoint, and not list its folder.
+            (checkpoints if has_status else unreadable).append(here)
+            return
+        # A folder above checkpoints may be called `incsnap`, and may be unreadable.
+        if has_status or (has_status is None and _INSIDE.issubset(names)):
+            checkpoints.append(here)
+            names = [name for name in names if name not in _INSIDE]
+        for name in names if depth < _DEPTH else ():
+            look(os.path.join(here, name), depth + 1)
+
+    look(str(folder), 0)
+    return checkpoints, unreadable
+
+
+def _has_status(folder: str) -> bool | None:
+    """Return whether there is a status file in the checkpoint `folder`, or None if this user may not know."""
+    try:
+        os.stat(os.path.join(own_part(folder), NAME))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return None
+    return True
 
 
 def rank(job: ListedJob, now_ms: int) -> int:
@@ -64,8 +94,22 @@ def rank(job: ListedJob, now_ms: int) -> int:
         return HANGING
     if status.state == RETRYING or (status.stream is not None and not status.stream.connected):
         return WAITING
-    has_failed_tables = any(each.status not in (SUCCEEDED, EMPTY) for each in status.snapshot.finished)
-    return SUSPICIOUS if status.state != RUNNING or has_failed_tables or status.snapshot.paused else WELL
+    return SUSPICIOUS if status.state != RUNNING or status.snapshot.paused or _troubles(status, now_ms) else WELL
+
+
+def _troubles(status: JobStatus, now_ms: int) -> list[str]:
+    """Return why somebody should look at a job though it runs, the worst first."""
+    stream, verification, gap = status.stream, status.verification, status.gap
+    texts = []
+    if stream is not None and stream.is_purged_soon(now_ms):
+        texts.append(f"MySQL may purge {stream.needs_file} from {moment(stream.purge_not_before_ms or 0)} on")
+    if gap is not None and (gap.is_open or gap.failure):
+        texts.append(f"gap: {gap_line(gap)}")
+    if verification is not None and verification.is_bad:
+        texts.append(verification_line(verification))
+    texts += [f"{each.table} {each.status}" for each in worth_showing(status.snapshot.finished) if not each.is_whole]
+    texts += [f"keys of {each.table} were given up" for each in status.snapshot.tables if each.quarantined]
+    return texts
 
 
 def listed(jobs: list[ListedJob], now_ms: int) -> RenderableType:
@@ -85,7 +129,7 @@ def listed(jobs: list[ListedJob], now_ms: int) -> RenderableType:
         table.add_row(
             f"[bold]{escape(name)}",
             f"[{style}]{_state(job, now_ms)}",
-            escape(_text(job)),
+            escape(_text(job, now_ms)),
             f"[dim]{escape(job.folder)}",
         )
     return table
@@ -102,7 +146,7 @@ def _state(job: ListedJob, now_ms: int) -> str:
     return "stalled" if stalled(status, now_ms) else status.state
 
 
-def _text(job: ListedJob) -> str:
+def _text(job: ListedJob, now_ms: int) -> str:
     """Return what is worth a line about the job. The lag of a job that does not run would be an old figure."""
     status, liveness = job.status, job.liveness
     if status is None or liveness is None:
@@ -115,9 +159,4 @@ def _text(job: ListedJob) -> str:
     if snapshot.active:
         reading = len(snapshot.tables) + snapshot.waiting
         parts.append(f"snapshot of {count(reading)} tables{', paused' if snapshot.paused else ''}")
-    parts += [
-        f"{each.table} {each.status}"
-        for each in worth_showing(snapshot.finished)
-        if each.status not in (SUCCEEDED, EMPTY)
-    ]
-    return "; ".join(parts)
+    return "; ".join([*parts, *_troubles(status, now_ms)])

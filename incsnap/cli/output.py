@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
+import threading
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,6 +53,16 @@ def warning(message: str) -> None:
     problem(message, severity="warning")
 
 
+def note(message: str) -> None:
+    """Print a line to stderr. With `incsnap.log.format=json` it becomes a line of the log."""
+    from incsnap.monitoring.log_format import writes_json
+
+    if writes_json():
+        logging.getLogger("incsnap").info("%s", message)
+    else:
+        error_console().print(message, markup=False)
+
+
 def set_up_log(level: str) -> None:
     """Log one line for each event to stderr. `level` applies to incsnap; libraries log warnings and errors only."""
     from incsnap.monitoring.log_format import formatter
@@ -62,8 +75,26 @@ def set_up_log(level: str) -> None:
 
 
 def set_log_format(log_format: str) -> None:
-    """Use the format `log_format` (`incsnap.log.format`) from now on, also in processes that are forked later."""
+    """Use the format `log_format` (`incsnap.log.format`) from now on, also in processes that are forked later.
+
+    With `json` stack traces and Python's warnings become lines of the log too.
+    """
     from incsnap.monitoring.log_format import formatter
 
+    if log_format == "json":
+        sys.excepthook = _log_crash
+        threading.excepthook = _log_crash_of_thread
+        logging.captureWarnings(True)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(formatter(log_format))
+
+
+def _log_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Log an error that nothing has caught, as `sys.excepthook`."""
+    logging.getLogger("incsnap").critical("%s: %s", kind.__name__, error, exc_info=(kind, error, trace))
+
+
+def _log_crash_of_thread(crash: threading.ExceptHookArgs) -> None:
+    """Log an error that has ended a thread, as `threading.excepthook`. As in Python, SystemExit is no error."""
+    if crash.exc_value is not None and not isinstance(crash.exc_value, SystemExit):
+        _log_crash(crash.exc_type, crash.exc_value, crash.exc_traceback)

@@ -61,10 +61,11 @@ def run_job(
     os.umask(0o077)
     leave_pandas_out()
     from incsnap.cli import output
-    from incsnap.config.load import explain, read
+    from incsnap.config.load import explain, log_format_of, read
 
+    # First, because wrong settings are lines of the log too.
+    output.set_log_format(log_format_of(file, worker))
     loaded = read(file, worker)
-    output.set_log_format(loaded.settings.monitoring.log_format)
     for warning in loaded.warnings:
         log.warning("%s", warning)
     if loaded.settings.snapshot.mode == "initial_only":
@@ -85,44 +86,51 @@ def run_job(
         from incsnap.spark.supervision import run_forever
 
         waits_for: list[Finding] = []
+        shown: set[Finding] = set()
         if not skip_check:
-            waits_for = _require(all_findings(loaded.settings))
+            waits_for = _require(all_findings(loaded.settings), shown)
         asked = () if skip_check else (lambda spark: require_machines(spark, loaded.settings),)
         run_forever(
             loaded.settings,
             launch,
             explain(file, worker).settings,
             *asked,
-            await_servers=partial(_await_servers, loaded.settings, waits_for) if waits_for else None,
+            await_servers=partial(_await_servers, loaded.settings, waits_for, shown) if waits_for else None,
             await_place=await_place,
             replace_job=replace_job,
         )
 
 
-def _require(findings: list[Finding]) -> list[Finding]:
+def _require(findings: list[Finding], shown: set[Finding]) -> list[Finding]:
     """Show the findings, and return those of servers that do not answer: a start waits for these servers.
 
-    Raise PreflightFailed if there is any other error.
+    Do not show again what is in `shown`, and add the rest: a start that waits checks every few seconds. Raise
+    PreflightFailed if there is any other error.
     """
     from incsnap.cli.check import show
 
     errors = [each for each in findings if each.severity == "error"]
     waits_for = [each for each in errors if each.waits]
-    if len(waits_for) < len(errors):
-        show(findings)
+    is_refused = len(waits_for) < len(errors)
+    new = [each for each in findings if (is_refused or not each.waits) and each not in shown]
+    show(new)
+    shown.update(new)
+    if is_refused:
         raise PreflightFailed("The servers are not ready")
-    show([each for each in findings if not each.waits])
     return waits_for
 
 
-def _await_servers(settings: Settings, waits_for: list[Finding], outages: Outages, stopping: Event) -> None:
-    """Check the servers again until all of `waits_for` answer, or `stopping` is set.
+def _await_servers(
+    settings: Settings, waits_for: list[Finding], shown: set[Finding], outages: Outages, stopping: Event
+) -> None:
+    """Check the servers again until all of `waits_for` answer, or `stopping` is set. `shown`: see `_require`.
 
     Raise ServerAway if they do not answer after `errors.max.retries` checks. Other errors: see `_require`.
     """
     from incsnap.cli.check import all_findings
-    from incsnap.monitoring.outages import KAFKA, MYSQL
+    from incsnap.monitoring.outages import KAFKA, MYSQL, REGISTRY
 
+    names = {MYSQL: "server", KAFKA: "kafka", REGISTRY: "schema registry"}
     checks, most = 0, settings.retries.max_retries
     while waits_for:
         if 0 <= most <= checks:
@@ -130,13 +138,13 @@ def _await_servers(settings: Settings, waits_for: list[Finding], outages: Outage
             raise ServerAway(f"{problems}. errors.max.retries={most} is used up")
         checks += 1
         reasons = {each.name: each.problem.rpartition(": ")[2] for each in waits_for}
-        for server, name in ((MYSQL, "server"), (KAFKA, "kafka")):
+        for server, name in names.items():
             if name in reasons:
                 outages.fails(server, reasons[name])
             else:
                 outages.answers(server)
         if stopping.wait(_PAUSE_SECONDS):
             return
-        waits_for = _require(all_findings(settings))
-    for server in (MYSQL, KAFKA):
+        waits_for = _require(all_findings(settings), shown)
+    for server in names:
         outages.answers(server)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,6 +34,8 @@ from incsnap.monitoring.log_line import line
 from incsnap.monitoring.status import FAILED, JobStatus, clock_ms, dump, load
 
 _FOLLOW_SECONDS = 1.0
+#: Jobs of a folder that are looked at at once.
+_LOOKS = 64
 
 
 @click.command()
@@ -85,20 +88,29 @@ def _show_many(folder: Path, *, as_json: bool, follow: bool, table: str | None) 
     """
     if follow or table is not None:
         raise ConfigError("--follow and --table need the file of one job", "Name the job's file instead of the folder.")
-    jobs = []
-    for location in checkpoints_below(folder):
+    checkpoints, unreadable = checkpoints_below(folder)
+
+    def look(location: str) -> ListedJob:
         name = os.path.relpath(location, folder)
         try:
             current = _read(location)
-            jobs.append(ListedJob(location, name, current, None if current is None else _liveness(current, location)))
+            return ListedJob(location, name, current, None if current is None else _liveness(current, location))
         except IncsnapError as error:
-            jobs.append(ListedJob(location, name, None, None, error.message))
+            return ListedJob(location, name, None, None, error.message)
+
+    # At once: each job that seems dead is looked at again after a pause.
+    with ThreadPoolExecutor(_LOOKS) as looks:
+        jobs = list(looks.map(look, checkpoints))
     now_ms = clock_ms()
+    if unreadable:
+        names = f"{len(unreadable)} folders, such as {unreadable[0]}" if len(unreadable) > 1 else unreadable[0]
+        output.warning(f"{names} cannot be read. Jobs below are not listed.")
     if as_json:
         for job in jobs:
+            known = {"alive": None, "problem": job.problem}
             if job.status is not None and job.liveness is not None:
-                text = json.dumps({"checkpoint": job.location, **json.loads(_json(job.status, job.liveness))})
-                output.console().print(text, markup=False)
+                known = json.loads(_json(job.status, job.liveness))
+            output.console().print(json.dumps({"checkpoint": job.location, **known}), markup=False)
     elif jobs:
         output.console().print(listed(jobs, now_ms))
     else:

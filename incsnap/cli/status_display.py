@@ -24,7 +24,7 @@ from incsnap.monitoring.status import (
     TableStatus,
 )
 from incsnap.monitoring.verification_status import verification_line
-from incsnap.snapshot.notifications import EMPTY, SUCCEEDED, key_range
+from incsnap.snapshot.notifications import key_range
 
 #: Tables, and key ranges of a table, that are shown. `--json` has all of them.
 _TABLES, _RANGES = 12, 5
@@ -89,7 +89,7 @@ def _lines(status: JobStatus, liveness: Liveness, now_ms: int) -> Iterator[tuple
 
 def worth_showing(finished: Sequence[FinishedTable]) -> list[FinishedTable]:
     """Return the ended tables to show: first those that were not read completely, then the newest."""
-    failed = [each for each in finished if each.status not in (SUCCEEDED, EMPTY)]
+    failed = [each for each in finished if not each.is_whole]
     return [*failed[-_FAILED:], *(each for each in finished[-_NEWEST:] if each not in failed)]
 
 

@@ -129,6 +129,14 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
     return Corrected(text, changes, problem, _repeated(path, document), only_unfilled)
 
 
+def log_format_of(path: str | Path, worker: str | Path | None = None) -> str:
+    """Return `incsnap.log.format` of the file, also if other settings are wrong.
+
+    Raise ConfigError if the file cannot be read or parsed.
+    """
+    return str(_reader(path, worker)[0]["incsnap.log.format"])
+
+
 def checkpoint_of(path: str | Path, worker: str | Path | None = None) -> tuple[str, StoreAccess]:
     """Return the checkpoint's location in the file `path`, and the access to its bucket.
 

@@ -7,8 +7,18 @@ from typing import Annotated
 
 from pydantic import PlainSerializer, SecretStr, SerializationInfo
 
-#: Parts of names whose values must never be logged.
-_NAMES = ("password", "secret", "jaas", "token", "key.pem", "credential", "user.info", "access.key")
+#: Parts of names whose values must never be logged. They cover the settings of type PASSWORD of Kafka's clients, those
+#: that librdkafka calls sensitive, and the names that Spark and Hadoop redact (`spark.redaction.regex`,
+#: `hadoop.security.sensitive-config-keys`). `spark.io.encryption.keySizeBits` is no key, and the JVM needs it early.
+_NAMES = re.compile(
+    r"password|passphrase|secret|jaas|token|credential|user\.info|keystore\.pass"
+    r"|(access|account|private|session)[._-]?key|key\.pem|ssl_key|encryption[._-]key(?!size)"
+    r"|keystore\.(key|certificate\.chain)|truststore\.certificates|oauthbearer\.config"
+    r"|fs\.azure\.(sas|oauth2)\.|fs\.adl\.oauth2\.|fs\.gs\.(encryption|proxy|auth)\.",
+    re.IGNORECASE,
+)
+#: The first line of a private key in PEM.
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 #: What is shown in the place of a secret.
 HIDDEN = "**********"
 #: User and password in front of the host of a URL. The password may contain `/` and `:`.
@@ -17,7 +27,7 @@ _IN_URL = re.compile(r"(//[^\s/:@]*:)[^\s@]*@")
 
 def is_secret(name: str) -> bool:
     """Return True if the name of a setting says that its value is secret."""
-    return any(part in name.lower() for part in _NAMES)
+    return _NAMES.search(name) is not None
 
 
 def is_masked(value: str) -> bool:
@@ -26,8 +36,8 @@ def is_masked(value: str) -> bool:
 
 
 def holds_secret(text: str) -> bool:
-    """Return True if `text` itself names a secret, as a command of curl or JSON in the place of a value does."""
-    return is_secret(text)
+    """Return True if `text` names a secret, as a command of curl or JSON does, or if it is a private key."""
+    return is_secret(text) or _PRIVATE_KEY.search(text) is not None
 
 
 def without_password(text: str) -> str:

@@ -27,7 +27,7 @@ _LOCKED_OUT = frozenset((KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError
 
 
 class NoAnswer(NamedTuple):
-    """A finding: no broker answers. To wait may help."""
+    """A finding: no broker answers, or too few for a transaction. To wait may help."""
 
     problem: str
     repair: str
@@ -137,7 +137,12 @@ def _transactions(settings: ClientSettings, name: str, seconds: float) -> list[F
     except ClientError as error:
         if error.code == KafkaError._TIMED_OUT:
             hint = "Check transaction.state.log.replication.factor and min.isr: they need that many brokers alive."
-            return [(f"Kafka does not open a transaction within {seconds:.0f} s", hint)]
+            problem = (
+                f"Kafka does not open a transaction within {seconds:.0f} s, as if fewer brokers than"
+                " transaction.state.log.min.isr were alive"
+            )
+            # After an outage the first broker answers before the others have started.
+            return [NoAnswer(problem, hint)]
         failure = sink_error(f"opening a transaction as {name}", error, name)
         return [(failure.message, failure.hint)]
     except IncsnapError as error:

@@ -58,6 +58,8 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _SECONDS = 10.0
 #: Most connections at a time, each with a thread. A browser with the page open needs one, Prometheus another.
 _MOST_CONNECTIONS = 32
+#: Most seconds for the thread of a connection that was closed to end.
+_CLOSING_SECONDS = 1.0
 #: Bytes of a refused body that are read and dropped, and most seconds for that.
 _DISCARDED, _DISCARD_SECONDS = 1 << 16, 0.5
 #: Most bytes of a signal.
@@ -119,16 +121,26 @@ class _StatusHttpServer(ThreadingHTTPServer):
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        self._lock = threading.Lock()
+        #: Connections whose request has not come wholly, the oldest first.
+        self._silent: dict[socket.socket, None] = {}
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread. Close the connection at once if `_MOST_CONNECTIONS` others are open."""
-        if not self._free.acquire(blocking=False):
+        """Answer in a thread. If `_MOST_CONNECTIONS` others are open, close the oldest that has sent no whole request.
+
+        So clients that send nothing cannot keep a probe of `/health` out. Close this connection if all others have sent
+        their requests.
+        """
+        if not self._free.acquire(blocking=False) and not self._has_made_room():
             self.shutdown_request(request)
             return
+        with self._lock:
+            self._silent[request] = None
         try:
             super().process_request(request, client_address)
         except BaseException:
+            self.has_asked(request)
             self._free.release()
             raise
 
@@ -137,7 +149,25 @@ class _StatusHttpServer(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.has_asked(request)
             self._free.release()
+
+    def has_asked(self, request: socket.socket) -> None:
+        """Record that the connection has sent its request, or is closed."""
+        with self._lock:
+            self._silent.pop(request, None)
+
+    def _has_made_room(self) -> bool:
+        """Close the oldest connection that has sent no whole request, and return whether there is a place now."""
+        with self._lock:
+            oldest = next(iter(self._silent), None)
+            if oldest is None:
+                return False
+            del self._silent[oldest]
+        # The thread that reads from the connection then meets its end.
+        with suppress(OSError):
+            oldest.shutdown(socket.SHUT_RDWR)
+        return self._free.acquire(timeout=_CLOSING_SECONDS)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log at debug level: a client that hangs up is no error of the job."""
@@ -150,6 +180,12 @@ class _Handler(BaseHTTPRequestHandler):
     # One request a connection: after the job's end a kept connection's thread would still answer.
     protocol_version = "HTTP/1.0"
     server_version, sys_version = "incsnap", ""
+
+    def parse_request(self) -> bool:
+        """Read the request's headers, as the library asks for. The connection then keeps its place to the end."""
+        is_request = super().parse_request()
+        self.server.has_asked(self.connection)
+        return is_request
 
     def do_GET(self) -> None:
         """Answer with a page, a metric text or JSON, or with 404 for an unknown path."""

@@ -19,13 +19,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from incsnap.errors import IncsnapError, StoreFailed, shorten
+from incsnap.errors import IncsnapError, shorten
 from incsnap.monitoring.gap_status import GapStatus
 from incsnap.monitoring.last_snapshot import SnapshotHistory
 from incsnap.monitoring.log_line import line, purge_warning
 from incsnap.monitoring.outages import KAFKA, MYSQL, Outages, failure_by
 from incsnap.monitoring.planner_report import PlannerReport, read
 from incsnap.monitoring.rates import JobRates
+from incsnap.monitoring.snapshot_view import kept_tables
 from incsnap.monitoring.status import (
     RETRYING,
     RUNNING,
@@ -263,7 +264,7 @@ class Watch:
             older = tuple(each for each in before.notifications if each.timestamp_ms < began_ms)
             first_ms = report.snapshot.finished[0].ended_ms if report.snapshot.finished else status.written_ms
             ended = tuple(each for each in before.snapshot.finished if each.ended_ms < first_ms)
-            finished = (*ended, *report.snapshot.finished)[-_KEPT:]
+            finished = kept_tables((*ended, *report.snapshot.finished))
             status = replace(
                 status,
                 asked_ms=report.asked_ms,
@@ -329,7 +330,7 @@ class Watch:
         try:
             self._store.write(NAME, json.dumps(dump(status)).encode())
             self._write_failed = False
-        except (OSError, StoreFailed) as error:
+        except (OSError, IncsnapError) as error:
             if not self._write_failed:
                 log.warning("Cannot write the status file, so `incsnap status` shows old figures: %s", shorten(error))
             self._write_failed = True

@@ -163,7 +163,7 @@ def _snapshots(bean: _Labels, status: JobStatus) -> Iterator[Metric]:
         ("TotalTableCount", "Tables of the newest snapshot: read, being read or waiting.", last.tables),
         ("RemainingTableCount", "Tables that are being read or wait.", remaining),
     )
-    rows = [(each.table, each.rows_done) for each in snapshot.tables]
+    rows = _of_tables(((each.table, each.rows_done) for each in snapshot.tables), sum)
     yield _by("RowsScanned", "Rows read so far of each table that is being read.", bean, "table", rows, _DEBEZIUMS)
 
 
@@ -184,12 +184,29 @@ def _windows_and_tables(name: _Labels, snapshot: SnapshotStatus) -> Iterator[Met
     yield _by("snapshot_load", "Measured value of the load.", name, "limit", measured)
     held = [(each.name, each.name == snapshot.held_back_by) for each in limits]
     yield _by("snapshot_held_back", "1 while chunks wait because of this limit, else 0.", name, "limit", held)
-    rows = [(each.table, each.rows_expected) for each in tables]
+    rows = _of_tables(((each.table, each.rows_expected) for each in tables), sum)
     yield _by("snapshot_rows_expected", "Estimated rows of each table that is being read.", name, "table", rows)
-    left = [(each.table, each.seconds_left) for each in tables]
+    left = _of_tables(((each.table, each.seconds_left) for each in tables), max)
     yield _by("snapshot_seconds_left", "Estimated seconds until each table is complete.", name, "table", left)
-    lost = [(each.table, len(each.quarantined)) for each in tables]
+    lost = _of_tables(((each.table, len(each.quarantined)) for each in tables), sum)
     yield _by("snapshot_keys_quarantined", "Ranges of keys of each table that were given up.", name, "table", lost)
+
+
+def _of_tables(
+    values: Iterable[tuple[str, float | None]], joined: Callable[[list[float]], float]
+) -> list[tuple[str, float | None]]:
+    """Return one value for each table: `joined` of its values, or None if one of them is None.
+
+    Two signals may read one table at the same time. Prometheus refuses two values with the same labels.
+    """
+    of_table: dict[str, list[float | None]] = {}
+    for table, value in values:
+        of_table.setdefault(table, []).append(value)
+    known = {table: [each for each in several if each is not None] for table, several in of_table.items()}
+    return [
+        (table, joined(known[table]) if len(known[table]) == len(several) else None)
+        for table, several in of_table.items()
+    ]
 
 
 def _verification(name: _Labels, shown: VerificationStatus) -> Iterator[Metric]:

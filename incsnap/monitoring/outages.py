@@ -1,4 +1,4 @@
-"""The outages of MySQL and of Kafka: which server does not answer, at which address, since when.
+"""The outages of MySQL, Kafka and the schema registry: which server does not answer, at which address, since when.
 
 The log says when an outage begins, says once a minute that it lasts, and says when it ends. A thread asks MySQL while
 there is a reason for doubt. The heartbeats of the start tell whether Kafka answers.
@@ -18,7 +18,7 @@ from incsnap.monitoring.status import Failure, Outage, clock_ms
 
 log = logging.getLogger(__name__)
 
-MYSQL, KAFKA = "MySQL", "Kafka"
+MYSQL, KAFKA, REGISTRY = "MySQL", "Kafka", "Schema registry"
 #: Seconds between two questions to MySQL while it is in doubt.
 _ASK_SECONDS = 2.0
 #: Seconds between two log lines of one outage.
@@ -26,6 +26,7 @@ _LOG_SECONDS = 60.0
 _HINTS = {
     MYSQL: "The job goes on by itself when the server answers. Check database.hostname and that MySQL runs.",
     KAFKA: "The job goes on by itself when a broker answers. Check bootstrap.servers and that Kafka runs.",
+    REGISTRY: "The job goes on by itself when the registry answers. Check the registry's URL of the converters.",
 }
 
 

@@ -26,7 +26,7 @@ from incsnap.errors import IncsnapError, shorten
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.monitoring.server_facts import ServerFacts, ask, prepare
-from incsnap.monitoring.snapshot_view import NO_LIMITS, LimitsInForce, finished_table, snapshot_status
+from incsnap.monitoring.snapshot_view import NO_LIMITS, LimitsInForce, finished_table, kept_tables, snapshot_status
 from incsnap.monitoring.status import FinishedTable, NotificationStatus, SnapshotStatus, StreamStatus, clock_ms
 from incsnap.mysql.session import close
 from incsnap.snapshot.dataclass_json import from_json
@@ -42,9 +42,15 @@ _FIRST_SECONDS = 0.2
 #: Seconds between two sets of questions to the server. Each set is four statements of a millisecond. The question about
 #: the end of the binlog waits while MySQL writes a commit to the binlog.
 _ASK_SECONDS = 5.0
+#: Seconds for which answers of the server count as present while the stream goes on: six questions.
+_FACTS_SECONDS = 30.0
 #: Most characters of the delivered GTID set. After several failovers the set may be long.
 _GTIDS = 2_000
-_KEPT = 50
+#: Notifications that a report has in any case. It also has those of the last seconds: the driver counts all of them,
+#: and a batch may end 256 tables. The driver may miss a report.
+_KEPT, _KEPT_MS = 50, 10_000
+#: Most notifications of a report.
+_MOST_KEPT = 4_000
 #: The stream is idle if the last planning found no change and Spark asked again within this time. A batch of windows
 #: alone takes two seconds at most.
 _IDLE_MS = 5_000
@@ -58,7 +64,7 @@ class PlannerReport:
     asked_ms: int  #: when Spark last asked for a batch, in milliseconds since 1970
     stream: StreamStatus  #: lag and counts of the stream
     snapshot: SnapshotStatus  #: without rates and remaining times, which the driver adds
-    notifications: tuple[NotificationStatus, ...] = ()  #: the last 50
+    notifications: tuple[NotificationStatus, ...] = ()  #: the last 50, and all of the last ten seconds
     #: Whether this run of the query has finished a batch or had nothing to send. Otherwise the lag is unknown.
     has_delivered: bool = True
 
@@ -106,9 +112,13 @@ class Reporter:
         #: True if everything that was read is sent: the last planning made no batch, or a batch without changes.
         self._quiet = True
         self._retried = 0
-        self._notices: deque[NotificationStatus] = deque(maxlen=_KEPT)
-        self._finished: deque[FinishedTable] = deque(maxlen=_KEPT)
+        self._notices: deque[NotificationStatus] = deque(maxlen=_MOST_KEPT)
+        self._finished: tuple[FinishedTable, ...] = ()
         self._facts = ServerFacts()
+        #: Until when the facts count as present, by the monotonic clock.
+        self._facts_until = time.monotonic() + _FACTS_SECONDS
+        #: Why the server did not answer the last questions; "" if it did.
+        self._unanswered = ""
         #: Transactions delivered before this planner. After a reset of the server, of its new binlog.
         self._least_delivered = len(start.stream.delivered)
         self._connection: Connection[Any] | None = None
@@ -152,7 +162,9 @@ class Reporter:
                         )
                     )
                 if (ended := finished_table(notification)) is not None:
-                    self._finished.append(ended)
+                    self._finished = kept_tables((*self._finished, ended))
+            while len(self._notices) > _KEPT and self._notices[0].timestamp_ms < now_ms - _KEPT_MS:
+                self._notices.popleft()
 
     def close(self) -> None:
         """End the thread after a last report.
@@ -181,10 +193,7 @@ class Reporter:
         close(self._connection)
 
     def _ask(self, planned: Planned) -> None:
-        """Update the facts of the server.
-
-        If the server does not answer, keep the old facts: the stream reports the outage.
-        """
+        """Update the facts of the server. If the server does not answer, keep the old facts for `_FACTS_SECONDS`."""
         try:
             if self._connection is None or not self._connection.open:
                 self._connection = self._connect()
@@ -192,13 +201,31 @@ class Reporter:
             facts = ask(self._connection, self._facts.tables, planned.offset.snapshot.scans, planned.read_to.at)
         except IncsnapError as error:
             log.debug("Cannot read figures of the job from MySQL: %s", error.message)
+            self._unanswered = error.message
             close(self._connection)
             return
         with self._lock:
-            self._facts = facts
+            self._facts, self._facts_until = facts, time.monotonic() + _FACTS_SECONDS
+        self._unanswered = ""
+
+    def _forget_old_facts(self, tail: TailCondition) -> None:
+        """Forget where the server's binlog ends if the server has not said so for long, and log why.
+
+        A stream that goes on would pass the old end, and seem to be 0 bytes behind. While the stream is not connected
+        the old facts stay: the status says that they are old.
+        """
+        if not tail.connected or not self._facts.file or time.monotonic() < self._facts_until:
+            return
+        with self._lock:
+            self._facts = ServerFacts(ahead_ms=self._facts.ahead_ms, tables=self._facts.tables)
+        log.warning(
+            "MySQL does not tell where its binlog ends, so the bytes behind and the next purge are unknown: %s",
+            self._unanswered,
+        )
 
     def _report(self) -> PlannerReport:
         now_ms, tail = clock_ms(), self._tail()
+        self._forget_old_facts(tail)
         with self._lock:
             planned, facts = self._planned, self._facts
             if tail.replaying:
@@ -210,7 +237,7 @@ class Reporter:
             self._worst_ms = 0
             asked_ms, batch_ms, retried = self._batch_asked_ms, self._batch_ms, self._retried
             last_change_ms = self._last_change_us // 1000
-            notices, finished = tuple(self._notices), tuple(self._finished)
+            notices, finished = tuple(self._notices), self._finished
             has_delivered = self._reached_us > 0
         at = planned.read_to.at
         passed = facts.bytes_behind(at) == 0

@@ -23,6 +23,8 @@ from incsnap.tables import TableId
 _LISTED_WINDOWS = 64
 #: Tables that are listed, both of those being read and of those waiting. This keeps the status file below 100 kB.
 _LISTED_TABLES = 64
+#: Ended tables that are kept, and as many again that were not read completely. A signal may read thousands of tables.
+_KEPT_TABLES = 50
 #: Greatest share of the key range to report while some keys are still to be planned.
 _NOT_ALL = 0.999
 
@@ -138,6 +140,22 @@ def finished_table(notification: Notification) -> FinishedTable | None:
         reason=fields.get("reason", ""),
         missing_keys=fields.get("missing_keys", ""),
     )
+
+
+def kept_tables(ended: Sequence[FinishedTable]) -> tuple[FinishedTable, ...]:
+    """Return the newest 50 ended tables, behind the newest 50 of those before them that were not read completely.
+
+    A table that was not read completely is left out there if it was read completely later.
+    """
+    newest = ended[-_KEPT_TABLES:]
+    # A dictionary keeps the last place of a table.
+    whole_at = {each.table: place for place, each in enumerate(ended) if each.is_whole}
+    failed = [
+        each
+        for place, each in enumerate(ended[:-_KEPT_TABLES])
+        if not each.is_whole and whole_at.get(each.table, -1) < place
+    ]
+    return (*failed[-_KEPT_TABLES:], *newest)
 
 
 def _table(scan: Scan, windows: Sequence[Window], facts: TableFacts) -> TableStatus:

@@ -15,6 +15,7 @@ from incsnap.errors import OffsetError, shorten
 from incsnap.monitoring.gap_status import GapStatus
 from incsnap.monitoring.verification_status import VerificationStatus
 from incsnap.snapshot.dataclass_json import from_json
+from incsnap.snapshot.notifications import EMPTY, SUCCEEDED
 
 #: Other versions are refused, not migrated: the release that runs the job renews the file every second.
 FORMAT, VERSION = "incsnap-status", 1
@@ -93,6 +94,11 @@ class FinishedTable:
     reason: str = ""  #: why the table was not read to its end; "" if it was
     missing_keys: str = ""  #: key ranges in quarantine, as in TABLE_SCAN_COMPLETED
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the table was read completely."""
+        return self.status in (SUCCEEDED, EMPTY)
+
 
 @dataclass(frozen=True, slots=True)
 class LimitStatus:
@@ -119,7 +125,7 @@ class SnapshotStatus:
     windows: tuple[WindowStatus, ...] = ()  #: the first 64 windows in flight
     rows_held: int = 0  #: rows that were read and not sent
     retried: int = 0  #: readings of chunks that failed or were lost since the query's start
-    finished: tuple[FinishedTable, ...] = ()  #: the last tables that ended since the process's start
+    finished: tuple[FinishedTable, ...] = ()  #: tables that ended since the process's start, see `kept_tables`
 
     @property
     def active(self) -> bool:
@@ -206,8 +212,8 @@ class Failure:
 class Outage:
     """A server that does not answer now."""
 
-    server: str  #: `MySQL` or `Kafka`
-    address: str  #: `host:port`; of Kafka the bootstrap servers
+    server: str  #: `MySQL`, `Kafka` or `Schema registry`
+    address: str  #: `host:port`; of Kafka the bootstrap servers, of a registry its URL
     since_ms: int  #: when the server answered last, or when the job first asked in vain
     reason: str = ""  #: the error of the last question
 

@@ -10,8 +10,10 @@ from incsnap.checkpoint.location import is_local
 from incsnap.errors import IncsnapError
 from incsnap.monitoring.amounts import size
 
-#: How Python and Java say that a disk is full or a quota is used up.
-_TEXTS = tuple(os.strerror(each) for each in (errno.ENOSPC, errno.EDQUOT))
+#: Numbers of the errors of a full disk, or of a quota that is used up.
+FULL = (errno.ENOSPC, errno.EDQUOT)
+#: How Python and Java say that.
+_TEXTS = tuple(os.strerror(each) for each in FULL)
 #: A disk with less free space is full, in bytes. A batch writes some files of a kilobyte.
 _FULL_BYTES = 1 << 20
 

@@ -21,10 +21,11 @@ from incsnap.checkpoint.progress import read_progress
 from incsnap.checkpoint.spare_status import SparedStatus, Store
 from incsnap.checkpoint.status_file import SharedStatus
 from incsnap.config.explained import Explained
+from incsnap.config.secrets import without_password
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, IncsnapError, ServerAway, shorten
 from incsnap.monitoring.job_status import Watch, failure_of
-from incsnap.monitoring.outages import KAFKA, MYSQL, Outages
+from incsnap.monitoring.outages import KAFKA, MYSQL, REGISTRY, Outages
 from incsnap.monitoring.status import FAILED, STOPPED, Sums
 from incsnap.mysql.session import close, connect
 from incsnap.tasks.error_text import error_from_text
@@ -93,7 +94,12 @@ def begin_watch(settings: Settings, root: str, explained: Sequence[Explained], s
     store: Store = SharedStatus(settings.checkpoint_location, root, group) if group else Files(root)
     if is_local(settings.checkpoint_location):
         store = SparedStatus(store, root)
-    addresses = {MYSQL: settings.mysql.address, KAFKA: settings.kafka.bootstrap_servers}
+    registries = {settings.formats.key_registry.url, settings.formats.value_registry.url} - {""}
+    addresses = {
+        MYSQL: settings.mysql.address,
+        KAFKA: settings.kafka.bootstrap_servers,
+        REGISTRY: without_password(", ".join(sorted(registries))),
+    }
     outages = Outages(addresses, partial(_why_mysql_is_away, settings))
     sums = _sums_of(root, 0.0 if every <= 1.0 else every)
     watch = Watch(settings.topic_prefix, store, sums, every, outages=outages)

@@ -17,7 +17,7 @@ from incsnap.config.settings import MonitoringSettings
 from incsnap.errors import ConfigError
 from incsnap.monitoring.http_server import StatusServer
 from incsnap.monitoring.job_status import Point
-from incsnap.monitoring.status import RETRYING, Failure, JobStatus, NotificationStatus
+from incsnap.monitoring.status import RETRYING, Failure, JobStatus, NotificationStatus, SnapshotStatus
 from tests.support.job_statuses import running
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -94,8 +94,8 @@ def opened(browser: Browser, server: StatusServer, **more: Any) -> Iterator[Page
 
 
 def test_the_page_shows_all_parts_of_a_busy_job(page: Page) -> None:
-    expect(page).to_have_title("shop: 1 failed")
-    expect(page.locator("#state")).to_have_text("running · 1 table failed")
+    expect(page).to_have_title("shop: 1 failed, tables differ, keys given up")
+    expect(page.locator("#state")).to_have_text("running · tables differ · keys given up · 1 table failed")
     expect(page.locator("#failed")).to_have_text("Not read completely: shop.lines (INCOMPLETE)")
     expect(page.locator("#servers")).to_have_text("MySQL db:3306 → Kafka k:9092")
     expect(page.locator("#lag-scale")).to_contain_text("peak ")
@@ -121,13 +121,14 @@ def test_the_page_shows_a_gap_while_it_is_compared_and_afterwards(page: Page, jo
         "Gap in the binlog: tables are compared with their topics: 9 done, 3 left;"
         " 1,234 keys that differ are sent again"
     )
-    expect(page.locator("#state")).to_have_text("running · closing a gap · 1 table failed")
-    expect(page).to_have_title("shop: 1 failed, closing a gap")
+    badge = "running · closing a gap · tables differ · keys given up · 1 table failed"
+    expect(page.locator("#state")).to_have_text(badge)
+    expect(page).to_have_title("shop: 1 failed, closing a gap, tables differ, keys given up")
     job.status = replace(job.status, gap=replace(gap, failure="MySQL is away"))
     expect(page.locator("#gap")).to_contain_text("the last attempt failed: MySQL is away")
     job.status = replace(job.status, gap=replace(gap, left=0, ended_ms=1))
     expect(page.locator("#gap")).to_contain_text("tables were compared until")
-    expect(page.locator("#state")).to_have_text("running · 1 table failed")
+    expect(page.locator("#state")).to_have_text("running · tables differ · keys given up · 1 table failed")
     job.status = replace(job.status, gap=None)
     expect(page.locator("#gap")).to_be_hidden()
 
@@ -151,9 +152,19 @@ def test_the_page_follows_the_job(page: Page, job: Job) -> None:
 
     failure = Failure("MySQL does not answer", "start it", job.status.written_ms, 3)
     job.status = replace(job.status, state=RETRYING, failure=failure)
-    expect(page.locator("#state")).to_have_text("retrying · 1 table failed")
-    expect(page).to_have_title("shop: retrying, 1 failed")
+    expect(page.locator("#state")).to_have_text("retrying · tables differ · keys given up · 1 table failed")
+    expect(page).to_have_title("shop: retrying, 1 failed, tables differ, keys given up")
     expect(page.get_by_role("alert")).to_contain_text("MySQL does not answer → start it")
+
+
+def test_a_binlog_file_that_may_soon_be_purged_is_in_the_badge(page: Page, job: Job) -> None:
+    stream = job.status.stream
+    assert stream is not None
+    soon = replace(stream, purge_not_before_ms=job.status.written_ms + 60_000)
+    job.status = replace(job.status, stream=soon, snapshot=SnapshotStatus(), verification=None)
+
+    expect(page.locator("#state")).to_have_text("running · binlog purged soon")
+    expect(page).to_have_title("shop: binlog purged soon")
 
 
 def test_foreign_text_is_escaped(page: Page, job: Job) -> None:
@@ -176,6 +187,15 @@ def test_a_job_that_ended_is_said_to_be_gone(browser: Browser, server: StatusSer
     expect(page.locator("body")).to_have_class("gone")
     expect(page.get_by_role("alert")).to_contain_text("The job does not answer any more")
     page.close()
+
+
+def test_a_job_that_gives_no_answer_is_said_to_be_gone(page: Page) -> None:
+    expect(page.locator("#state")).to_contain_text("running")
+    # A request that nobody answers, as that of a frozen process.
+    page.route("**/status", lambda route: None)
+
+    expect(page.locator("#state")).to_have_text("gone", timeout=30_000)
+    expect(page.get_by_role("alert")).to_contain_text("The job does not answer any more")
 
 
 def test_buttons_send_signals_with_the_token(page: Page, job: Job) -> None:

@@ -75,15 +75,25 @@ const failedTables = (status) => status.snapshot.finished.filter((each) => !["SU
 // Until the tables are compared, the topics lack what was changed in a gap of the binlog.
 const isClosingGap = (status) => Boolean(status.gap) && !status.gap.ended_ms;
 
+// Return why somebody should look at a job that runs, the worst first.
+function troubles(status) {
+  const stream = status.stream, verification = status.verification;
+  const differs = verification && (verification.failure || verification.tables.some((each) => each.differing));
+  const purged = stream && stream.purge_not_before_ms && stream.purge_not_before_ms - status.written_ms < 3600000;
+  return [...(purged ? ["binlog purged soon"] : []), ...(isClosingGap(status) ? ["closing a gap"] : []),
+    ...(differs ? [verification.failure ? "comparison failed" : "tables differ"] : []),
+    ...(status.snapshot.tables.some((each) => each.quarantined.length) ? ["keys given up"] : [])];
+}
+
 function showState(status) {
   $("prefix").textContent = status.topic_prefix;
   const silent = status.asked_ms && status.state === "running" && status.written_ms - status.asked_ms > 120000;
   const state = silent ? "stalled" : status.state, failed = failedTables(status);
   // The worst of what holds comes first: a job that does not run, a table that failed, a pause.
   const told = [...(state === "running" ? [] : [state]), ...(failed.length ? [`${failed.length} failed`] : []),
-    ...(status.snapshot.paused ? ["paused"] : []), ...(isClosingGap(status) ? ["closing a gap"] : [])];
+    ...(status.snapshot.paused ? ["paused"] : []), ...troubles(status)];
   document.title = `${status.topic_prefix}: ${told.length ? told.join(", ") : state}`;
-  const more = [...(status.snapshot.paused ? ["snapshot paused"] : []), ...(isClosingGap(status) ? ["closing a gap"] : []),
+  const more = [...(status.snapshot.paused ? ["snapshot paused"] : []), ...troubles(status),
     ...(failed.length ? [`${failed.length} ${failed.length === 1 ? "table" : "tables"} failed`] : [])];
   $("state").textContent = [state, ...more].join(" · ");
   $("state").className = `state ${state}${more.length ? " attention" : ""}`;
@@ -266,6 +276,9 @@ function showTold(status) {
   $("finished").replaceChildren(...(ended.length ? ended : [element("li", {class: "quiet"}, "none since the start")]));
 }
 
+// Milliseconds for an answer of the job. A job that is stopped (SIGSTOP), or behind a cut cable, gives no error.
+const LONGEST_MS = 10000;
+
 async function ask(path, options) {
   const answer = await fetch(path, {cache: "no-store", ...options});
   return [answer.ok, await answer.json()];
@@ -274,7 +287,7 @@ async function ask(path, options) {
 let points = [];
 async function renew() {
   try {
-    const [, status] = await ask("status");
+    const [, status] = await ask("status", {signal: AbortSignal.timeout(LONGEST_MS)});
     points.push([status.written_ms, status.stream ? status.stream.lag_ms : 0, status.rates.events, status.rates.rows, status.rates.bytes]);
     points = points.slice(-900);
     for (const show of [showState, showGap, showVerification, showFigures, showSnapshot, showWindows, showStream, showTold]) show(status);
@@ -293,8 +306,8 @@ async function renew() {
 
 async function begin() {
   try {
-    [, points] = await ask("history");
-    const [, settings] = await ask("settings");
+    [, points] = await ask("history", {signal: AbortSignal.timeout(LONGEST_MS)});
+    const [, settings] = await ask("settings", {signal: AbortSignal.timeout(LONGEST_MS)});
     $("settings").replaceChildren(...settings.map((each) => element("tr", {}, element("td", {}, each.name),
       element("td", {}, each.value), element("td", {class: "quiet"}, [each.origin, each.fate, each.note].filter(Boolean).join("; ")))));
   } catch (error) { /* renew() says so */ }

@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 from incsnap.config.settings import Settings
 from incsnap.errors import IncsnapError, shorten
 from incsnap.spark.cluster.machines import REACHED
+from incsnap.spark.full_disk import FULL
 from incsnap.spark.launch.class_archive import ClassArchive
 from incsnap.spark.launch.gateway import Gateway
 from incsnap.spark.launch.zygote import Zygote
@@ -86,7 +87,8 @@ def launched(settings: Settings) -> Iterator[Launch]:
 
     Processes that `prestart` has started end with the block. The JVM of `plain` ends with this program.
 
-    Raise ConfigError if Spark is too old, or if the jars for a checkpoint in a bucket cannot be fetched.
+    Raise ConfigError if Spark is too old, or if the jars for a checkpoint in a bucket cannot be fetched. Raise
+    SparkDidNotStart if the temporary folder is full.
     """
     require_admission_control()
     spark = properties(settings, submitted())
@@ -101,17 +103,35 @@ def launched(settings: Settings) -> Iterator[Launch]:
         yield Launch(spark)
         return
     with contextlib.ExitStack() as stack:
-        home = _find_spark_home()
-        archive = stack.enter_context(contextlib.closing(ClassArchive(spark, home)))
-        # Workers on other machines are no forks of a process here.
-        zygote = Zygote() if is_one_machine(spark) else None
-        prepare(spark, zygote.python if zygote else workers_python(spark))
-        gateway = stack.enter_context(contextlib.closing(Gateway(archive.used_in(spark), home)))
-        leave_pandas_out_of_the_driver()
-        if zygote:
-            stack.callback(zygote.close)
-            zygote.start(gateway.descriptors)
-        yield Launch(spark, gateway, zygote)
+        try:
+            launch = _started(spark, stack)
+        except OSError as error:
+            # Python looks for a temporary folder that it can write to.
+            if error.errno not in FULL and "No usable temporary directory" not in str(error):
+                raise
+            raise SparkDidNotStart(
+                f"no space left in the temporary folder: {error}",
+                "Free space there, or set TMPDIR to a folder on a larger disk, and start again.",
+            ) from None
+        yield launch
+
+
+def _started(spark: Mapping[str, str], stack: contextlib.ExitStack) -> Launch:
+    """Return the start of a session with these properties. Closing `stack` ends its processes.
+
+    Raise OSError if there is no space for temporary files.
+    """
+    home = _find_spark_home()
+    archive = stack.enter_context(contextlib.closing(ClassArchive(spark, home)))
+    # Workers on other machines are no forks of a process here.
+    zygote = Zygote() if is_one_machine(spark) else None
+    prepare(spark, zygote.python if zygote else workers_python(spark))
+    gateway = stack.enter_context(contextlib.closing(Gateway(archive.used_in(spark), home)))
+    leave_pandas_out_of_the_driver()
+    if zygote:
+        stack.callback(zygote.close)
+        zygote.start(gateway.descriptors)
+    return Launch(spark, gateway, zygote)
 
 
 def _first_lines(error: Exception) -> str:

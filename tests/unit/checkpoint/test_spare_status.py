@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.spare_status import SparedStatus
 from incsnap.errors import IncsnapError
+from incsnap.monitoring.status import FinishedTable, KeyRange, NotificationStatus, dump
 from incsnap.spark.full_disk import disk_full
+from tests.support.job_statuses import running
 
 
 class _FullDisk:
@@ -40,6 +43,24 @@ def test_the_status_is_renewed_without_space(tmp_path: Path) -> None:
 def test_the_first_status_may_be_written_without_space(tmp_path: Path) -> None:
     SparedStatus(_FullDisk(), str(tmp_path)).write("status.json", b"{}")
     assert json.loads((tmp_path / "status.json").read_text()) == {}
+
+
+def test_the_largest_status_fits_the_spare_file(tmp_path: Path) -> None:
+    busy, name = running(), f"{'d' * 30}.{'t' * 60}"
+    tables = [replace(busy.snapshot.tables[0], table=name, quarantined=(KeyRange("k" * 80, "k" * 80),) * 5)] * 64
+    ended = FinishedTable(name, "s" * 42, "NO_PRIMARY_KEY", 10**9, 10**13, reason="r" * 300, missing_keys="k" * 300)
+    snapshot = replace(
+        busy.snapshot,
+        waiting_first=(name,) * 64,
+        tables=tuple(tables),
+        windows=(replace(busy.snapshot.windows[0], table=name),) * 64,
+        finished=(ended,) * 100,
+    )
+    notice = NotificationStatus("s" * 42, "TABLE_SCAN_COMPLETED", 10**13, {"scanned_collection": name, "x": "k" * 600})
+    content = json.dumps(dump(replace(busy, snapshot=snapshot, notifications=(notice,) * 50))).encode()
+    SparedStatus(Files(str(tmp_path)), str(tmp_path)).write("status.json", b"{}")
+
+    assert 1 << 16 < len(content) <= (tmp_path / "status.spare").stat().st_size
 
 
 def test_other_errors_are_raised(tmp_path: Path) -> None:

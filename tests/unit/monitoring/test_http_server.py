@@ -283,6 +283,16 @@ def test_connections_are_bounded(address: tuple[str, int]) -> None:
     wait_until(answers)
 
 
+def test_clients_that_send_nothing_keep_no_probe_out(address: tuple[str, int]) -> None:
+    with ExitStack() as stack:
+        for number in range(40):
+            client = stack.enter_context(socket.create_connection(address, timeout=60))
+            if number % 2:
+                client.sendall(b"GET /health HTTP/1.0\r\nX-Slow: ")
+
+        assert [asked(address, "/health")[0] for _ in range(50)] == [200] * 50
+
+
 def test_without_a_token_in_the_settings_there_are_no_signals(job: Job) -> None:
     for address in serve(job, ""):
         code, answer = signal(address, {"type": "pause-snapshot"}, Authorization="Bearer ")

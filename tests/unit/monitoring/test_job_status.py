@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.errors import OffsetError, ServerUnreachable
+from incsnap.errors import ConfigError, OffsetError, ServerUnreachable
 from incsnap.monitoring.amounts import moment
 from incsnap.monitoring.job_status import NAME, Watch, failure_of
 from incsnap.monitoring.liveness import STALLED_MS, is_gone, liveness_of, silence_ms, stalled
@@ -340,6 +340,20 @@ def test_a_planner_that_is_silent_lets_the_lag_grow(tmp_path: Path) -> None:
     assert stream is not None
     assert stream.lag_ms > 10**9
     assert not stream.connected
+
+
+def test_a_status_that_cannot_be_shared_does_not_end_the_watch() -> None:
+    class Unshared(InMemory):
+        def write(self, name: str, content: bytes) -> None:
+            super().write(name, content)
+            raise ConfigError("this machine has no group operators")
+
+    store = Unshared()
+    watching = watch(store)
+    wait_until(lambda: store.writes > 3)
+    watching.close(STOPPED)
+
+    assert store.status.state == STOPPED
 
 
 def test_a_full_disk_or_a_bad_look_does_not_end_the_watch(caplog: pytest.LogCaptureFixture) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from incsnap.monitoring.metrics import exposition
+from incsnap.monitoring.status import SnapshotStatus
 from tests.support.job_statuses import running
 
 ROOT = Path(__file__).parents[3]
@@ -58,6 +60,28 @@ def test_debeziums_names_are_exported_with_its_labels(context: str, names: str) 
 
     assert {sample.name for sample in samples} == {f"debezium_metrics_{name}" for name in names.split()}
     assert all(sample.labels["plugin"] == "mysql" and sample.labels["name"] == "shop" for sample in samples)
+
+
+def test_a_table_that_two_signals_read_has_one_value() -> None:
+    first, other = running().snapshot.tables
+    again = replace(first, number=3, signal="again", rows_done=10, seconds_left=99.0, quarantined=())
+    uncounted = replace(first, number=4, table=other.table)
+    status = running(snapshot=SnapshotStatus(tables=(first, other, again, uncounted)))
+    samples = [
+        sample
+        for family in text_string_to_metric_families(exposition(lambda: status)().decode())
+        for sample in family.samples
+    ]
+    labels = [(sample.name, frozenset(sample.labels.items())) for sample in samples]
+    orders = {sample.name: sample.value for sample in samples if sample.labels.get("table") == first.table}
+
+    assert len(labels) == len(set(labels))
+    assert orders["debezium_metrics_RowsScanned"] == 1_240_010
+    assert orders["incsnap_snapshot_rows_expected"] == 4_000_000
+    assert orders["incsnap_snapshot_seconds_left"] == 99.0
+    assert orders["incsnap_snapshot_keys_quarantined"] == 1
+    # One of the other table's signals has no estimate, so the table has none.
+    assert [each.value for each in samples if each.labels.get("table") == other.table] == [1_240_777, 1]
 
 
 @pytest.mark.parametrize("panel", json.loads(DASHBOARD.read_text())["panels"], ids=lambda panel: panel["title"])

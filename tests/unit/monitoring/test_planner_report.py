@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 
 from incsnap.binlog.buffer_position import TailCondition
+from incsnap.checkpoint.files import Files
 from incsnap.errors import ServerUnreachable
 from incsnap.events import BinlogPosition, StreamPosition
 from incsnap.gtid import GtidSet
+from incsnap.monitoring.job_status import Watch
+from incsnap.monitoring.last_snapshot import SnapshotHistory
 from incsnap.monitoring.planner_report import Planned, PlannerReport, Reporter, read
 from incsnap.monitoring.server_facts import ServerFacts
+from incsnap.monitoring.status import STOPPED, Sums, clock_ms
 from incsnap.snapshot.notifications import Notification
 from incsnap.snapshot.offset import Offset, TopicLayout
 from tests.support.waiting import wait_until
@@ -143,6 +147,46 @@ def test_notifications_and_ended_tables_are_told_but_no_progress(reporter: Repor
     assert report.snapshot.retried == 3
 
 
+def _ended(table: str, status: str, at_ms: int) -> Notification:
+    fields = {"scanned_collection": table, "status": status, "total_rows_scanned": "0"}
+    return Notification("s", "TABLE_SCAN_COMPLETED", at_ms, tuple(fields.items()))
+
+
+def test_a_failed_table_is_kept_behind_any_number_of_others(reporter: Reporter, path: Path, tmp_path: Path) -> None:
+    reporter.planned(planned(), is_batch=True, notifications=[_ended("shop.bad", "NO_PRIMARY_KEY", 1)])
+    for number in range(2, 200):
+        reporter.planned(planned(), is_batch=True, notifications=[_ended(f"shop.t{number}", "SUCCEEDED", number)])
+    finished = last(reporter, path).snapshot.finished
+
+    assert (finished[0].table, finished[-1].table, len(finished)) == ("shop.bad", "shop.t199", 51)
+
+    watching = Watch("shop", Files(str(tmp_path)), Sums, every_seconds=0.01)
+    watching.follow(path)
+    wait_until(lambda: watching.status().stream is not None)
+    watching.close(STOPPED)
+
+    assert watching.status().snapshot.finished == finished
+
+
+def test_a_failed_table_that_was_read_completely_later_is_forgotten(reporter: Reporter, path: Path) -> None:
+    ends = [_ended("shop.bad", "NO_PRIMARY_KEY", 1), _ended("shop.bad", "SUCCEEDED", 2)]
+    ends += [_ended("shop.t", "SUCCEEDED", number) for number in range(3, 53)]
+    for each in ends:
+        reporter.planned(planned(), is_batch=True, notifications=[each])
+
+    assert {each.table for each in last(reporter, path).snapshot.finished} == {"shop.t"}
+
+
+def test_each_of_many_tables_that_end_in_one_batch_is_counted(reporter: Reporter, path: Path) -> None:
+    now_ms, history = clock_ms(), SnapshotHistory()
+    ends = [_ended(f"shop.t{number}", "SUCCEEDED", now_ms) for number in range(256)]
+    reporter.planned(planned(), is_batch=True, notifications=[Notification("s", "STARTED", now_ms), *ends])
+
+    history.see(last(reporter, path).notifications)
+
+    assert history.last(0, now_ms).tables == 256
+
+
 def test_reports_come_by_themselves_and_end_with_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
@@ -163,6 +207,31 @@ def test_the_end_of_the_binlog_is_never_told_to_lie_behind_the_stream(reporter: 
     stream = last(reporter, path).stream
 
     assert (stream.end_file, stream.end_pos, stream.lag_bytes) == ("binlog.000001", 99, 0)
+
+
+def test_an_old_end_of_the_binlog_is_not_taken_for_the_present_one(
+    reporter: Reporter, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wait_until(lambda: bool(reporter._unanswered))
+    reporter._facts = ServerFacts(uuid=UUID, file="binlog.000001", pos=50, expire_seconds=60, ahead_ms=7)
+    reporter._facts_until = time.monotonic() - 1.0
+    stream = last(reporter, path).stream
+
+    assert (stream.lag_bytes, stream.purge_not_before_ms, stream.end_file) == (None, None, "")
+    assert reporter._facts.ahead_ms == 7
+    assert [each.message for each in caplog.records if each.levelname == "WARNING"] == [
+        "MySQL does not tell where its binlog ends, so the bytes behind and the next purge are unknown:"
+        " MySQL does not answer"
+    ]
+
+
+def test_the_last_end_of_the_binlog_stays_while_the_stream_is_not_connected(path: Path) -> None:
+    reporter = Reporter(str(path), OFFSET, away, lambda: TailCondition(False, 1, 0), 1, every_seconds=0.01)
+    reporter._facts = ServerFacts(uuid=UUID, file="binlog.000001", pos=150, sizes=(("binlog.000001", 150),))
+    reporter._facts_until = time.monotonic() - 1.0
+    stream = last(reporter, path).stream
+
+    assert (stream.end_file, stream.end_pos, stream.lag_bytes) == ("binlog.000001", 150, 51)
 
 
 FACTS = ServerFacts(

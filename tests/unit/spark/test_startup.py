@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from incsnap.config.load import from_properties
 from incsnap.errors import ConfigError
 from incsnap.spark.launch import startup
 from incsnap.spark.launch.startup import SparkDidNotStart, launched
+from incsnap.spark.launch.zygote import Zygote
 from incsnap.spark.session import GIVEN_JVM, without_secrets
 from tests.support.properties import NEEDED
 
@@ -58,5 +61,32 @@ def test_a_session_that_spark_refuses_is_an_error_with_its_master(monkeypatch: p
         launch.session()
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device", "/tmp/incsnap-python-x"),
+        FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"),
+    ],
+)
+def test_a_full_temporary_folder_is_one_sentence(error: OSError, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**options: object) -> str:
+        raise error
+
+    monkeypatch.setattr(startup, "Zygote", Zygote)
+    monkeypatch.setattr("incsnap.spark.owned_folders.tempfile.mkdtemp", full)
+
+    with (
+        pytest.raises(SparkDidNotStart, match="no space left in the temporary folder"),
+        launched(from_properties(NEEDED).settings),
+    ):
+        pass
+
+
 def test_secrets_stay_off_a_command_line() -> None:
-    assert without_secrets({"spark.a": "1", "spark.hadoop.fs.s3a.secret.key": "2"}) == {"spark.a": "1"}
+    secrets = {
+        "spark.hadoop.fs.s3a.secret.key": "2",
+        "spark.hadoop.fs.azure.account.key.shop.dfs.core.windows.net": "3",
+        "spark.hadoop.fs.azure.sas.orders.shop.blob.core.windows.net": "4",
+    }
+
+    assert without_secrets({"spark.a": "1", **secrets}) == {"spark.a": "1"}
