@@ -17,7 +17,7 @@ from pymysql.connections import Connection
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.gap_files import keys_beside
-from incsnap.checkpoint.key_lists import KeyLists
+from incsnap.checkpoint.key_lists import KeyLists, list_at
 from incsnap.config.settings import Settings
 from incsnap.config.topics import table_with_same_keys, tables_by_topic
 from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, in_order, refusal_of_deletions, refusal_of_keys
@@ -75,7 +75,7 @@ class ChosenRowsOf:
                 f"no index begins with the key's columns {names}, so each chunk would walk through the whole table:"
                 " create an index, or allow the walk with incsnap-whole-table=true"
             )
-        name = name or self._written(chosen, format_)
+        name = name or list_at(chosen.files) or self._written(chosen, format_)
         return order, name, self.lists.count(name)
 
     def range(
