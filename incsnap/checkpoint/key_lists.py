@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 from collections.abc import Collection, Sequence
 
 import pyarrow as pa
@@ -31,6 +32,8 @@ class KeyLists:
 
     def __init__(self, files: Files) -> None:
         self._files = files
+        #: The thread that searches writes lists, and the planner's thread forgets them. The lock is for both fields.
+        self._lock = threading.Lock()
         #: Lists that an offset has named, or that an earlier process has left.
         self._named: set[str] | None = None
         #: List -> the batch after which it can be deleted.
@@ -38,7 +41,6 @@ class KeyLists:
 
     def write(self, keys: Sequence[str]) -> str:
         """Write the keys, forced to the disk, and return the name of the list."""
-        self._known()
         digest = hashlib.sha256()
         blocks = {}
         for begin in range(0, len(keys), _BLOCK):
@@ -46,6 +48,10 @@ class KeyLists:
             digest.update("\n".join(keys[begin : begin + _BLOCK]).encode())
             blocks[str(begin // _BLOCK)] = block
         name = digest.hexdigest()[:32]
+        with self._lock:
+            # An earlier signal may have had these keys, and its list may be about to go.
+            self._known().discard(name)
+            self._leaving.pop(name, None)
         self._files.write(_path(name), packed(blocks), durable=True)
         return name
 
@@ -78,19 +84,21 @@ class KeyLists:
 
         Batch `done` is done, and the offset at its end names `named`. A list that no offset has named yet stays.
         """
-        known = self._known()
-        known.update(named)
-        for name in known:
-            if name in named:
-                self._leaving.pop(name, None)
-            else:
-                self._leaving.setdefault(name, done + _KEPT)
-        for name in [name for name, last in self._leaving.items() if last <= done]:
-            self._files.delete(_path(name))
-            known.discard(name)
-            del self._leaving[name]
+        with self._lock:
+            known = self._known()
+            known.update(named)
+            for name in known:
+                if name in named:
+                    self._leaving.pop(name, None)
+                else:
+                    self._leaving.setdefault(name, done + _KEPT)
+            for name in [name for name, last in self._leaving.items() if last <= done]:
+                self._files.delete(_path(name))
+                known.discard(name)
+                del self._leaving[name]
 
     def _known(self) -> set[str]:
+        """Return `_named`. The caller holds the lock."""
         if self._named is None:
             self._named = {file.partition(".")[0] for file in self._files.names("keys")}
         return self._named
