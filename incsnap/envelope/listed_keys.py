@@ -27,7 +27,10 @@ from incsnap.envelope.sources import SourceColumns, SourceConstants
 from incsnap.envelope.table_format import TableFormat
 from incsnap.envelope.table_view import ViewField
 from incsnap.errors import shorten
+from incsnap.snapshot.keys import SharedText
+from incsnap.tables import TEXTS, Column
 from incsnap.transforms.record_spec import ValueShape
+from incsnap.types.charsets import is_shared
 from incsnap.types.column_type import describe
 from incsnap.types.given_values import compared, printed
 from incsnap.types.modes import Modes
@@ -96,6 +99,8 @@ def _is_rounded(format_: TableFormat, field: ViewField) -> bool:
         return modes.decimal_handling == "double"
     if column.type in ("date", "datetime") and modes.time_adjuster == "true":
         return True
+    if column.type == "time" and modes.time_precision == "isostring":
+        return True  # 24:00:00 is written as 00:00:00Z
     return column.type in ("time", "datetime") and column.fraction > 3 and modes.time_precision == "connect"
 
 
@@ -124,7 +129,7 @@ class ListedKeys:
             for key, members, value in zip(keys, given, again, strict=True):
                 if not _is_same(value, members[field.name]):
                     raise KeyRefused(_other_form(key, field.name, f"the record would have {shorten(value)}"))
-            for_sql.append([_NULL if text is None else compared(field.column, text) for text in texts])
+            for_sql.append([_NULL if text is None else _for_sql(field.column, text) for text in texts])
         possible = (key for key in zip(*for_sql, strict=True) if None not in key)
         return cls(format_, columns, [tuple(None if each is _NULL else each for each in key) for key in possible])
 
@@ -205,6 +210,14 @@ def _printed(
         except (ValueError, TypeError, KeyError, ArithmeticError) as error:
             raise KeyRefused(_other_form(key, name, error)) from None
     return texts
+
+
+def _for_sql(column: Column, text: str | bytes) -> str | None:
+    """Return the text of `compared`, marked if other values of the column are shown as this text."""
+    value = compared(column, text)
+    if value is None or column.type not in TEXTS or not is_shared(value, column.charset):
+        return value
+    return SharedText(value)
 
 
 def _of_snapshot(source: SourceConstants) -> SourceColumns:
