@@ -8,7 +8,7 @@ key's first is read in the order of an index that begins with this column.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -75,8 +75,14 @@ class ChosenRowsOf:
                 f"no index begins with the key's columns {names}, so each chunk would walk through the whole table:"
                 " create an index, or allow the walk with incsnap-whole-table=true"
             )
-        name = name or list_at(chosen.files) or self._written(chosen, format_)
-        return order, name, self.lists.count(name)
+        name = name or list_at(chosen.files)
+        if not name:
+            name = self._written(chosen, format_)
+            return order, name, self.lists.count(name)
+        count = self.lists.count(name)
+        # A DDL statement may have changed the form of the keys since the list was written.
+        self._check(format_, (self.lists.read(name, begin, begin + _CHECKED) for begin in range(0, count, _CHECKED)))
+        return order, name, count
 
     def range(
         self, entry: CatalogEntry, view: TableView, chosen: ChosenRows, surrogate: str
@@ -117,14 +123,22 @@ class ChosenRowsOf:
             own = keys_beside(self._files, chosen.files)
             given = chosen if own is None else replace(chosen, keys=own.decode())
             keys = in_order(keys_of(given, self._kafka))
-            for begin in range(0, len(keys), _CHECKED):
-                ListedKeys.read(format_, keys[begin : begin + _CHECKED])
         except KeyRefused as error:
             raise _refused(str(error)) from None
         except ServerUnreachable as error:
             # This is not MySQL, so no connection of the planner is lost.
             raise IncsnapError(error.message, error.hint) from None
+        self._check(format_, (keys[begin : begin + _CHECKED] for begin in range(0, len(keys), _CHECKED)))
         return self.lists.write(keys)
+
+    @staticmethod
+    def _check(format_: TableFormat, keys: Iterable[list[str]]) -> None:
+        """Raise TableRefused if a key has not the form of the table's record keys. `keys` are the keys in parts."""
+        try:
+            for some in keys:
+                ListedKeys.read(format_, some)
+        except KeyRefused as error:
+            raise _refused(str(error)) from None
 
     def _sharing(self, connection: Connection[Any], format_: TableFormat) -> str:
         """Return a refusal if another table's records have the same topic and keys of the same form, else ""."""

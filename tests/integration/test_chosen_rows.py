@@ -373,6 +373,23 @@ def test_keys_go_on_after_a_restart_and_beside_a_condition_nothing_is_absent(
     assert len(deleted(job, topic)) == gone
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [("RENAME COLUMN id TO number", "has not the columns number"), ("MODIFY id VARCHAR(20)", "id: 0 is no str")],
+)
+def test_a_table_ends_if_its_key_gets_another_form_beside_a_list(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, change: str, reason: str
+) -> None:
+    job = make_job(incremental__snapshot__chunk__size="20", incsnap__snapshot__throttle__rows__per__second="50")
+    ask(job, f"{database}.t", keys=[{"id": each} for each in range(_ROWS)])
+    job.batches_until(lambda: len(read(job, f"{topic_prefix}.{database}.t")) > 30, "first rows")
+    assert job.offset.snapshot.active
+    cursor.execute(f"ALTER TABLE t {change}")
+    end = to_end(job)
+    assert end["status"] == "SKIPPED"
+    assert reason in end["reason"]
+
+
 def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
     cursor: Cursor, make_job: Any, database: str, tmp_path: Path
 ) -> None:
