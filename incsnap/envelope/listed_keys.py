@@ -147,19 +147,26 @@ class ListedKeys:
 
 
 def key_text(value: object) -> str:
-    """Return a key as compact JSON, for lists. Raise KeyRefused if it is no object, or has a list or an object in it.
+    """Return a key as compact JSON, for lists.
 
-    A record's key with its schema ({"schema": ..., "payload": ...}) is its payload.
+    A record's key with its schema ({"schema": ..., "payload": ...}) is its payload. Raise KeyRefused if the key is no
+    object, has a list or an object in it, or is no text of UTF-8.
     """
     if isinstance(value, dict) and set(value) == {"schema", "payload"}:
         value = value["payload"]
     if not isinstance(value, dict) or not value:
         raise KeyRefused(f"{shorten(value)} is not the JSON of a record's key, such as {{'id': 5}}")
+    text = _COMPACT.encode(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        shown = text.encode("ascii", "backslashreplace").decode()
+        raise KeyRefused(f"the key {shorten(shown)} holds half a character (a lone surrogate)") from None
     if odd := [name for name, each in value.items() if isinstance(each, list | dict)]:
         raise KeyRefused(
             f"{', '.join(odd)} of the key {shorten(value)} is a list or an object, and no column of a key is"
         )
-    return _COMPACT.encode(value)
+    return text
 
 
 def in_order(keys: Iterable[str]) -> list[str]:
