@@ -18,6 +18,8 @@ from pymysql.connections import Connection
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.gap_files import keys_beside
 from incsnap.checkpoint.key_lists import KeyLists, list_at
+from incsnap.checkpoint.object_store import set_access
+from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
 from incsnap.config.topics import table_with_same_keys, tables_by_topic
 from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, in_order, refusal_of_deletions, refusal_of_keys
@@ -122,6 +124,8 @@ class ChosenRowsOf:
             # A list of this job's own lies beside the checkpoint.
             own = keys_beside(self._files, chosen.files)
             given = chosen if own is None else replace(chosen, keys=own.decode())
+            if is_object_store(given.files):
+                set_access(given.files, self._settings.store)
             keys = in_order(keys_of(given, self._kafka))
         except KeyRefused as error:
             raise _refused(str(error)) from None
