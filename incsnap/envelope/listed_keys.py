@@ -124,8 +124,7 @@ class ListedKeys:
             raw = pa.array([text.encode() if isinstance(text, str) else text for text in texts], pa.binary())
             columns[field.index] = _canonical(field, keys, raw)
             # A key is as records have it if the value, written again, is the one that was given.
-            written = field.encode(columns, modes).complete().fill_null("null").to_pylist()
-            again = _parsed(f"[{','.join(written)}]")
+            again = _parsed(f"[{','.join(_written(field, columns, modes))}]")
             for key, members, value in zip(keys, given, again, strict=True):
                 if not _is_same(value, members[field.name]):
                     raise KeyRefused(_other_form(key, field.name, f"the record would have {shorten(value)}"))
@@ -137,6 +136,14 @@ class ListedKeys:
     def records(self) -> BytesArray:
         """The record keys (`pa.binary()`), in the order of the list."""
         return self.format_.keys(self.columns)
+
+    def texts(self) -> list[str]:
+        """Return the keys as compact JSON, each in one spelling: columns in the table's order, values as records."""
+        modes, view = self.format_.envelope.key_modes, self.format_.view
+        values = [_written(field, self.columns, modes) for field in view.key]
+        names = [_COMPACT.encode(field.name) for field in view.key]
+        rows = zip(*values, strict=True)
+        return [f"{{{','.join(map('%s:%s'.__mod__, zip(names, row, strict=True)))}}}" for row in rows]
 
     def rows_among(self, columns: list[Any]) -> tuple[list[Any], Array]:
         """Return the rows of `columns` whose record key is in the list, and a mask of the keys that have no row."""
@@ -219,6 +226,12 @@ def _printed(
     return texts
 
 
+def _written(field: ViewField, columns: list[Any], modes: Modes) -> list[str]:
+    """Return the JSON of a column's values, as records have it."""
+    written: list[str] = field.encode(columns, modes).complete().fill_null("null").to_pylist()
+    return written
+
+
 def _for_sql(column: Column, text: str | bytes) -> str | None:
     """Return the text of `compared`, marked if other values of the column are shown as this text."""
     value = compared(column, text)
@@ -241,14 +254,23 @@ def _of_snapshot(source: SourceConstants) -> SourceColumns:
 
 
 def _members(format_: TableFormat, keys: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return the members of each key. A router's field that names the table may be among them. Raise KeyRefused."""
+    """Return the members of each key. A router's fields that name the table may be among them.
+
+    Raise KeyRefused for other members, and for a key with a router's field of another table.
+    """
     given: list[Mapping[str, Any]] = _parsed(f"[{','.join(keys)}]")
     names = {field.name for field in format_.view.key}
     read = format_.encoders[READ]
-    added = {each.name for each in read.spec.key_fields} if read is not None else set()
+    added = {each.name: each.text for each in read.spec.key_fields} if read is not None else {}
     for key, members in zip(keys, given, strict=True):
-        if members.keys() != names and members.keys() - added != names:
+        if members.keys() == names:
+            continue
+        if members.keys() - added.keys() != names:
             raise KeyRefused(f"the key {shorten(key)} has not the columns {', '.join(sorted(names))}")
+        for name in members.keys() - names:
+            if members[name] != added[name]:
+                own = f"{name} of this one is {shorten(added[name])}"
+                raise KeyRefused(f"the key {shorten(key)} is that of another table: {own}")
     return given
 
 

@@ -8,7 +8,7 @@ key's first is read in the order of an index that begins with this column.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -83,7 +83,10 @@ class ChosenRowsOf:
             return order, name, self.lists.count(name)
         count = self.lists.count(name)
         # A DDL statement may have changed the form of the keys since the list was written.
-        self._check(format_, (self.lists.read(name, begin, begin + _CHECKED) for begin in range(0, count, _CHECKED)))
+        for _ in _read(
+            format_, (self.lists.read(name, begin, begin + _CHECKED) for begin in range(0, count, _CHECKED))
+        ):
+            pass
         return order, name, count
 
     def range(
@@ -132,17 +135,10 @@ class ChosenRowsOf:
         except ServerUnreachable as error:
             # This is not MySQL, so no connection of the planner is lost.
             raise IncsnapError(error.message, error.hint) from None
-        self._check(format_, (keys[begin : begin + _CHECKED] for begin in range(0, len(keys), _CHECKED)))
-        return self.lists.write(keys)
-
-    @staticmethod
-    def _check(format_: TableFormat, keys: Iterable[list[str]]) -> None:
-        """Raise TableRefused if a key has not the form of the table's record keys. `keys` are the keys in parts."""
-        try:
-            for some in keys:
-                ListedKeys.read(format_, some)
-        except KeyRefused as error:
-            raise _refused(str(error)) from None
+        parts = _read(format_, (keys[begin : begin + _CHECKED] for begin in range(0, len(keys), _CHECKED)))
+        # Two spellings of a key would count twice.
+        texts = [text for part in parts for text in part.texts()]
+        return self.lists.write(keys if texts == keys else in_order(texts))
 
     def _sharing(self, connection: Connection[Any], format_: TableFormat) -> str:
         """Return a refusal if another table's records have the same topic and keys of the same form, else ""."""
@@ -151,6 +147,15 @@ class ChosenRowsOf:
         others = [table for table in owners.get(format_.topic, ()) if table != own]
         same = table_with_same_keys(self._settings, own, others)
         return f"{same} has the same topic {format_.topic}, and a key does not tell the table" if same else ""
+
+
+def _read(format_: TableFormat, keys: Iterable[list[str]]) -> Iterator[ListedKeys]:
+    """Yield the parts of a list of keys. Raise TableRefused if a key has not the form of the table's record keys."""
+    try:
+        for part in keys:
+            yield ListedKeys.read(format_, part)
+    except KeyRefused as error:
+        raise _refused(str(error)) from None
 
 
 def _order_of_range(entry: CatalogEntry, view: TableView, surrogate: str, columns: list[Column]) -> Ordering:

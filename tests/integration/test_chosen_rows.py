@@ -205,6 +205,42 @@ def test_a_row_is_found_by_its_record_key_whatever_the_bytes_of_the_text(
     assert sent == {"one": [("a",), ("∩",), ("∪",)], "two": [("a?", 1), ("a?", 2), ("b", 1)]}
 
 
+def test_two_spellings_of_a_key_are_one_key(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    cursor.execute("CREATE TABLE pair (a INT, b DOUBLE, PRIMARY KEY (a, b))")
+    cursor.execute("INSERT INTO pair VALUES (5, 6)")
+    file = tmp_path / "keys"
+    file.write_text('{"a":1,"b":2}\n{"b":2.0,"a":1}\n{"b":2e0,"a":1}\n{"b":6,"a":5}\n{"a":5,"b":6.0}')
+    job = make_job(incremental__snapshot__chunk__size="1")
+    ask(job, f"{database}.pair", keys_file=str(file), absent="delete")
+    end = to_end(job)
+    topic = f"{topic_prefix}.{database}.pair"
+    assert (end["absent_keys"], end["total_rows_scanned"]) == ("1", "1")
+    assert [each.value and each.value["op"] for each in deleted(job, topic)] == ["d", None]
+    assert read(job, topic, "a") == [5]
+
+
+def test_a_key_with_the_text_of_another_table_is_refused(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    routed = {
+        "transforms": "one",
+        "transforms__one__type": "ByLogicalTableRouter",
+        "transforms__one__topic__regex": ".*[.]t",
+        "transforms__one__topic__replacement": "all",
+    }
+    job = make_job(**routed)
+    own = {"id": 9999, "__dbz__physicalTableIdentifier": f"{topic_prefix}.{database}.t"}
+    ask(job, f"{database}.t", keys=[own], absent="delete")
+    assert to_end(job)["status"] == "SUCCEEDED"
+    assert [each.key for each in job.of("all")] == [own, own]
+    ask(job, f"{database}.t", keys=[own, {**own, "__dbz__physicalTableIdentifier": "another"}], absent="delete")
+    end = to_end(job)
+    assert end["status"] == "SKIPPED"
+    assert "is that of another table: __dbz__physicalTableIdentifier of this one is" in end["reason"]
+
+
 def test_keys_of_all_types_are_those_of_the_records(
     cursor: Cursor, make_job: Any, database: str, topic_prefix: str, tmp_path: Path
 ) -> None:
