@@ -1,23 +1,29 @@
 """Files with the keys that signals choose: `keys/<digest of the keys>.arrow`, in blocks of equal size.
 
 The offset names the file of a list while its table is read. A list is written before an offset names it, and stays for
-some batches after the last offset that does.
+some batches after the last offset that does. A job that begins again asks for the table once more. The request then
+names the list in place of the source that the signal had named.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
+import threading
 from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
 from incsnap.checkpoint.files import Files, names_in, packed, unpack_all
+from incsnap.checkpoint.gap_files import BESIDE
 from incsnap.checkpoint.windows import CheckpointDamaged
+from incsnap.snapshot.context import SnapshotContext
 
 #: Keys of a block. A chunk has at most 5,000 keys, so it reads one block or two.
 _BLOCK = 10_000
 #: Batches for which a file is kept after the last offset that names it: a power cut may take back some batches.
 _KEPT = 16
+_PLACE = re.compile(rf"{BESIDE}keys/([0-9a-f]{{32}})\.arrow\Z")
 _SCHEMA = pa.schema([("key", pa.string())])
 
 
@@ -26,6 +32,8 @@ class KeyLists:
 
     def __init__(self, files: Files) -> None:
         self._files = files
+        #: The thread that searches writes lists, and the planner's thread forgets them. The lock is for both fields.
+        self._lock = threading.Lock()
         #: Lists that an offset has named, or that an earlier process has left.
         self._named: set[str] | None = None
         #: List -> the batch after which it can be deleted.
@@ -33,7 +41,6 @@ class KeyLists:
 
     def write(self, keys: Sequence[str]) -> str:
         """Write the keys, forced to the disk, and return the name of the list."""
-        self._known()
         digest = hashlib.sha256()
         blocks = {}
         for begin in range(0, len(keys), _BLOCK):
@@ -41,6 +48,10 @@ class KeyLists:
             digest.update("\n".join(keys[begin : begin + _BLOCK]).encode())
             blocks[str(begin // _BLOCK)] = block
         name = digest.hexdigest()[:32]
+        with self._lock:
+            # An earlier signal may have had these keys, and its list may be about to go.
+            self._known().discard(name)
+            self._leaving.pop(name, None)
         self._files.write(_path(name), packed(blocks), durable=True)
         return name
 
@@ -73,22 +84,42 @@ class KeyLists:
 
         Batch `done` is done, and the offset at its end names `named`. A list that no offset has named yet stays.
         """
-        known = self._known()
-        known.update(named)
-        for name in known:
-            if name in named:
-                self._leaving.pop(name, None)
-            else:
-                self._leaving.setdefault(name, done + _KEPT)
-        for name in [name for name, last in self._leaving.items() if last <= done]:
-            self._files.delete(_path(name))
-            known.discard(name)
-            del self._leaving[name]
+        with self._lock:
+            known = self._known()
+            known.update(named)
+            for name in known:
+                if name in named:
+                    self._leaving.pop(name, None)
+                else:
+                    self._leaving.setdefault(name, done + _KEPT)
+            for name in [name for name, last in self._leaving.items() if last <= done]:
+                self._files.delete(_path(name))
+                known.discard(name)
+                del self._leaving[name]
 
     def _known(self) -> set[str]:
+        """Return `_named`. The caller holds the lock."""
         if self._named is None:
             self._named = {file.partition(".")[0] for file in self._files.names("keys")}
         return self._named
+
+
+def place_of(name: str) -> str:
+    """Return the place of a written list, for `ChosenRows.files`."""
+    return f"{BESIDE}{_path(name)}"
+
+
+def list_at(place: str) -> str:
+    """Return the name of the list that `place_of` has given this place; "" for any other file."""
+    match = _PLACE.match(place)
+    return match[1] if match is not None else ""
+
+
+def lists_of(snapshot: SnapshotContext) -> set[str]:
+    """Return the written lists of the tables that are read or wait."""
+    requests = (*(scan.request for scan in snapshot.scans), *snapshot.queue)
+    asked = {list_at(chosen.files) for each in requests if (chosen := each.collection.chosen) is not None}
+    return ({scan.keys for scan in snapshot.scans} | asked) - {""}
 
 
 def _path(name: str) -> str:

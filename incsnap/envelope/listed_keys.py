@@ -27,7 +27,10 @@ from incsnap.envelope.sources import SourceColumns, SourceConstants
 from incsnap.envelope.table_format import TableFormat
 from incsnap.envelope.table_view import ViewField
 from incsnap.errors import shorten
+from incsnap.snapshot.keys import SharedText
+from incsnap.tables import TEXTS, Column
 from incsnap.transforms.record_spec import ValueShape
+from incsnap.types.charsets import is_shared
 from incsnap.types.column_type import describe
 from incsnap.types.given_values import compared, printed
 from incsnap.types.modes import Modes
@@ -96,6 +99,8 @@ def _is_rounded(format_: TableFormat, field: ViewField) -> bool:
         return modes.decimal_handling == "double"
     if column.type in ("date", "datetime") and modes.time_adjuster == "true":
         return True
+    if column.type == "time" and modes.time_precision == "isostring":
+        return True  # 24:00:00 is written as 00:00:00Z
     return column.type in ("time", "datetime") and column.fraction > 3 and modes.time_precision == "connect"
 
 
@@ -119,12 +124,11 @@ class ListedKeys:
             raw = pa.array([text.encode() if isinstance(text, str) else text for text in texts], pa.binary())
             columns[field.index] = _canonical(field, keys, raw)
             # A key is as records have it if the value, written again, is the one that was given.
-            written = field.encode(columns, modes).complete().fill_null("null").to_pylist()
-            again = _parsed(f"[{','.join(written)}]")
+            again = _parsed(f"[{','.join(_written(field, columns, modes))}]")
             for key, members, value in zip(keys, given, again, strict=True):
                 if not _is_same(value, members[field.name]):
                     raise KeyRefused(_other_form(key, field.name, f"the record would have {shorten(value)}"))
-            for_sql.append([_NULL if text is None else compared(field.column, text) for text in texts])
+            for_sql.append([_NULL if text is None else _for_sql(field.column, text) for text in texts])
         possible = (key for key in zip(*for_sql, strict=True) if None not in key)
         return cls(format_, columns, [tuple(None if each is _NULL else each for each in key) for key in possible])
 
@@ -132,6 +136,14 @@ class ListedKeys:
     def records(self) -> BytesArray:
         """The record keys (`pa.binary()`), in the order of the list."""
         return self.format_.keys(self.columns)
+
+    def texts(self) -> list[str]:
+        """Return the keys as compact JSON, each in one spelling: columns in the table's order, values as records."""
+        modes, view = self.format_.envelope.key_modes, self.format_.view
+        values = [_written(field, self.columns, modes) for field in view.key]
+        names = [_COMPACT.encode(field.name) for field in view.key]
+        rows = zip(*values, strict=True)
+        return [f"{{{','.join(map('%s:%s'.__mod__, zip(names, row, strict=True)))}}}" for row in rows]
 
     def rows_among(self, columns: list[Any]) -> tuple[list[Any], Array]:
         """Return the rows of `columns` whose record key is in the list, and a mask of the keys that have no row."""
@@ -142,19 +154,26 @@ class ListedKeys:
 
 
 def key_text(value: object) -> str:
-    """Return a key as compact JSON, for lists. Raise KeyRefused if it is no object, or has a list or an object in it.
+    """Return a key as compact JSON, for lists.
 
-    A record's key with its schema ({"schema": ..., "payload": ...}) is its payload.
+    A record's key with its schema ({"schema": ..., "payload": ...}) is its payload. Raise KeyRefused if the key is no
+    object, has a list or an object in it, or is no text of UTF-8.
     """
     if isinstance(value, dict) and set(value) == {"schema", "payload"}:
         value = value["payload"]
     if not isinstance(value, dict) or not value:
         raise KeyRefused(f"{shorten(value)} is not the JSON of a record's key, such as {{'id': 5}}")
+    text = _COMPACT.encode(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        shown = text.encode("ascii", "backslashreplace").decode()
+        raise KeyRefused(f"the key {shorten(shown)} holds half a character (a lone surrogate)") from None
     if odd := [name for name, each in value.items() if isinstance(each, list | dict)]:
         raise KeyRefused(
             f"{', '.join(odd)} of the key {shorten(value)} is a list or an object, and no column of a key is"
         )
-    return _COMPACT.encode(value)
+    return text
 
 
 def in_order(keys: Iterable[str]) -> list[str]:
@@ -207,6 +226,20 @@ def _printed(
     return texts
 
 
+def _written(field: ViewField, columns: list[Any], modes: Modes) -> list[str]:
+    """Return the JSON of a column's values, as records have it."""
+    written: list[str] = field.encode(columns, modes).complete().fill_null("null").to_pylist()
+    return written
+
+
+def _for_sql(column: Column, text: str | bytes) -> str | None:
+    """Return the text of `compared`, marked if other values of the column are shown as this text."""
+    value = compared(column, text)
+    if value is None or column.type not in TEXTS or not is_shared(value, column.charset):
+        return value
+    return SharedText(value)
+
+
 def _of_snapshot(source: SourceConstants) -> SourceColumns:
     """Return the source of a snapshot's rows as that of one event."""
     return _SnapshotSource(
@@ -221,14 +254,23 @@ def _of_snapshot(source: SourceConstants) -> SourceColumns:
 
 
 def _members(format_: TableFormat, keys: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return the members of each key. A router's field that names the table may be among them. Raise KeyRefused."""
+    """Return the members of each key. A router's fields that name the table may be among them.
+
+    Raise KeyRefused for other members, and for a key with a router's field of another table.
+    """
     given: list[Mapping[str, Any]] = _parsed(f"[{','.join(keys)}]")
     names = {field.name for field in format_.view.key}
     read = format_.encoders[READ]
-    added = {each.name for each in read.spec.key_fields} if read is not None else set()
+    added = {each.name: each.text for each in read.spec.key_fields} if read is not None else {}
     for key, members in zip(keys, given, strict=True):
-        if members.keys() != names and members.keys() - added != names:
+        if members.keys() == names:
+            continue
+        if members.keys() - added.keys() != names:
             raise KeyRefused(f"the key {shorten(key)} has not the columns {', '.join(sorted(names))}")
+        for name in members.keys() - names:
+            if members[name] != added[name]:
+                own = f"{name} of this one is {shorten(added[name])}"
+                raise KeyRefused(f"the key {shorten(key)} is that of another table: {own}")
     return given
 
 

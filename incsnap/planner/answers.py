@@ -158,7 +158,7 @@ class Answers:
         match question:
             case Opened() | NextBoundary(beside=True):
                 return True
-            case Describe(chosen=chosen, keys="") if chosen is not None and chosen.lists_keys:
+            case Describe(chosen=chosen, keys=keys) if keys or (chosen is not None and chosen.lists_keys):
                 return True
             case MaximumKey(index="") | NextBoundary(index="") if not self._keys.is_known(question):
                 return True

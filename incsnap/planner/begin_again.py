@@ -25,6 +25,7 @@ from incsnap.binlog.protocol.binlog_identity import refuse_reused, why_another_f
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import begin_again_at, finish_beginning_again, kept_first_offset
 from incsnap.checkpoint.gap_files import GapFiles
+from incsnap.checkpoint.key_lists import place_of
 from incsnap.checkpoint.planned_batch import planned_end
 from incsnap.checkpoint.progress import read_progress
 from incsnap.checkpoint.status import newest_offset
@@ -39,7 +40,7 @@ from incsnap.planner.gap_lists import open_positions
 from incsnap.planner.kafka_state import fence_others
 from incsnap.planner.planner import first_position
 from incsnap.planner.start_snapshot import first_positions
-from incsnap.snapshot.context import SnapshotContext
+from incsnap.snapshot.context import Request, Scan, SnapshotContext
 from incsnap.snapshot.offset import Offset
 
 log = logging.getLogger(__name__)
@@ -156,8 +157,16 @@ def another_job(settings: Settings, before: Offset, place: StartPlace) -> Offset
     first = first_position(settings.model_copy(update={"start": place}), before.layout.buckets)
     snapshot = before.snapshot
     waiting = SnapshotContext(
-        queue=(*(scan.request for scan in snapshot.scans), *snapshot.queue),
+        queue=(*map(_waiting, snapshot.scans), *snapshot.queue),
         recent=snapshot.recent,
         throttle=snapshot.throttle,
     )
     return replace(first, snapshot=waiting, signal_positions=before.signal_positions)
+
+
+def _waiting(scan: Scan) -> Request:
+    """Return the request that reads the table from its beginning. A list of its keys lies beside the checkpoint."""
+    if not scan.keys:
+        return scan.request
+    chosen = replace(scan.chosen, topic="", files=place_of(scan.keys))
+    return replace(scan.request, collection=replace(scan.request.collection, chosen=chosen))

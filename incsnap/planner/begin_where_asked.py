@@ -1,7 +1,8 @@
 """The new beginning of a job at the place that a `set-binlog-position` signal has asked for.
 
 The new job begins in the same checkpoint, as behind a gap (`begin_again`), and reads no tables. It keeps the positions
-of the signal channels and what is left of snapshots.
+of the signal channels and what is left of snapshots. If the old job had a gap to close (`gap_lists`), the new job
+compares all tables again: it is behind another place.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from incsnap.mysql.session import connect
 from incsnap.mysql.start_place import require_sendable
 from incsnap.planner.asked_place import CHANNEL, FILE
 from incsnap.planner.begin_again import another_job, last_known
+from incsnap.planner.gap_lists import is_unrepaired, open_positions
 from incsnap.planner.kafka_state import fence_others
 
 log = logging.getLogger(__name__)
@@ -55,12 +57,18 @@ def begin_again_where_asked(settings: Settings, root: str) -> None:
     rows = [*newest.signal_positions.get(CHANNEL, ()), *([asked["row"]] if asked["row"] else [])]
     if rows:
         job = replace(job, signal_positions={**job.signal_positions, CHANNEL: rows[-_MOST_ROWS:]})
+    compares = is_unrepaired(newest)
+    if compares:
+        job = replace(job, signal_positions={**job.signal_positions, **open_positions()})
     fence_others(settings, job.layout.buckets)
+    if compares:
+        GapFiles(files, job.job_id).open(before)
     begin_again_at(Files(location), files, job)
     GapFiles(files, newest.job_id).forget()
     files.delete(FILE)
     log.warning(
-        "Signal %s (set-binlog-position): the job begins again after the transactions %s",
+        "Signal %s (set-binlog-position): the job begins again after the transactions %s%s",
         name,
         shorten(before) or "none",
+        ". It compares all tables with their topics again, because a gap was not repaired yet" if compares else "",
     )

@@ -8,7 +8,7 @@ key's first is read in the order of an index that begins with this column.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -17,7 +17,9 @@ from pymysql.connections import Connection
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.gap_files import keys_beside
-from incsnap.checkpoint.key_lists import KeyLists
+from incsnap.checkpoint.key_lists import KeyLists, list_at
+from incsnap.checkpoint.object_store import set_access
+from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
 from incsnap.config.topics import table_with_same_keys, tables_by_topic
 from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, in_order, refusal_of_deletions, refusal_of_keys
@@ -75,8 +77,17 @@ class ChosenRowsOf:
                 f"no index begins with the key's columns {names}, so each chunk would walk through the whole table:"
                 " create an index, or allow the walk with incsnap-whole-table=true"
             )
-        name = name or self._written(chosen, format_)
-        return order, name, self.lists.count(name)
+        name = name or list_at(chosen.files)
+        if not name:
+            name = self._written(chosen, format_)
+            return order, name, self.lists.count(name)
+        count = self.lists.count(name)
+        # A DDL statement may have changed the form of the keys since the list was written.
+        for _ in _read(
+            format_, (self.lists.read(name, begin, begin + _CHECKED) for begin in range(0, count, _CHECKED))
+        ):
+            pass
+        return order, name, count
 
     def range(
         self, entry: CatalogEntry, view: TableView, chosen: ChosenRows, surrogate: str
@@ -116,15 +127,18 @@ class ChosenRowsOf:
             # A list of this job's own lies beside the checkpoint.
             own = keys_beside(self._files, chosen.files)
             given = chosen if own is None else replace(chosen, keys=own.decode())
+            if is_object_store(given.files):
+                set_access(given.files, self._settings.store)
             keys = in_order(keys_of(given, self._kafka))
-            for begin in range(0, len(keys), _CHECKED):
-                ListedKeys.read(format_, keys[begin : begin + _CHECKED])
         except KeyRefused as error:
             raise _refused(str(error)) from None
         except ServerUnreachable as error:
             # This is not MySQL, so no connection of the planner is lost.
             raise IncsnapError(error.message, error.hint) from None
-        return self.lists.write(keys)
+        parts = _read(format_, (keys[begin : begin + _CHECKED] for begin in range(0, len(keys), _CHECKED)))
+        # Two spellings of a key would count twice.
+        texts = [text for part in parts for text in part.texts()]
+        return self.lists.write(keys if texts == keys else in_order(texts))
 
     def _sharing(self, connection: Connection[Any], format_: TableFormat) -> str:
         """Return a refusal if another table's records have the same topic and keys of the same form, else ""."""
@@ -133,6 +147,15 @@ class ChosenRowsOf:
         others = [table for table in owners.get(format_.topic, ()) if table != own]
         same = table_with_same_keys(self._settings, own, others)
         return f"{same} has the same topic {format_.topic}, and a key does not tell the table" if same else ""
+
+
+def _read(format_: TableFormat, keys: Iterable[list[str]]) -> Iterator[ListedKeys]:
+    """Yield the parts of a list of keys. Raise TableRefused if a key has not the form of the table's record keys."""
+    try:
+        for part in keys:
+            yield ListedKeys.read(format_, part)
+    except KeyRefused as error:
+        raise _refused(str(error)) from None
 
 
 def _order_of_range(entry: CatalogEntry, view: TableView, surrogate: str, columns: list[Column]) -> Ordering:

@@ -34,6 +34,14 @@ def open_positions() -> dict[str, Any]:
     return {_CHANNEL: 0, "start": _CLOSED}
 
 
+def is_unrepaired(end: Offset) -> bool:
+    """Return True if the job of the offset `end` has a gap, and has not sent all that differs."""
+    snapshot, own = end.snapshot, f"{_ID}{end.job_id[:8]}-"
+    requests = (*(scan.request for scan in snapshot.scans), *snapshot.queue)
+    is_compared = end.signal_positions.get(_CHANNEL, _CLOSED) == _CLOSED
+    return not is_compared or any(each.signal.startswith(own) for each in requests)
+
+
 class GapLists:
     """The answers about the gap of one job, for one planner. `files` is incsnap's part of the checkpoint."""
 

@@ -6,10 +6,13 @@ import json
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 from pyarrow import fs, parquet
 
+from incsnap.checkpoint.files import Files
+from incsnap.config.object_store import is_object_store
 from incsnap.envelope.listed_keys import KeyRefused, key_text
 from incsnap.errors import shorten
 from incsnap.kafka.client_settings import ClientSettings
@@ -50,20 +53,44 @@ def _parsed(content: bytes) -> Any:
 def _of_files(path: str) -> Iterator[Any]:
     """Yield the keys in a file, or in the files of a folder whose names begin with neither `_` nor a dot."""
     try:
-        system, place = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
-        info = system.get_file_info(place)
-        names = [place]
-        if info.type == fs.FileType.Directory:
-            inside = system.get_file_info(fs.FileSelector(place, recursive=True))
-            files = (each for each in inside if each.type == fs.FileType.File)
-            names = sorted(each.path for each in files if each.base_name[:1] not in "._")
-        for name in names:
-            with system.open_input_file(name) as file:
+        for opened in _in_bucket(path.rstrip("/")) if is_object_store(path) else _in_folder(path):
+            with opened as file:
                 is_parquet = file.read(4) == b"PAR1"
                 file.seek(0)
                 yield from _of_parquet(file) if is_parquet else _of_lines(file)
     except (OSError, pa.ArrowException) as error:
         raise KeyRefused(f"the keys in {path} cannot be read: {shorten(error)}") from None
+
+
+def _in_folder(path: str) -> Iterator[Any]:
+    """Yield the opened files at a path, or at a URI of Spark or pyarrow."""
+    if urlparse(path).scheme == "file":
+        path = unquote(urlparse(path).path)
+    system, place = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+    names = [place]
+    if system.get_file_info(place).type == fs.FileType.Directory:
+        inside = system.get_file_info(fs.FileSelector(place, recursive=True))
+        files = (each for each in inside if each.type == fs.FileType.File)
+        names = sorted(each.path for each in files if each.base_name[:1] not in "._")
+    yield from map(system.open_input_file, names)
+
+
+def _in_bucket(uri: str) -> Iterator[Any]:
+    """Yield the opened objects at a URI, as an object or as a folder. Raise FileNotFoundError if there are none.
+
+    The client is that of a checkpoint in a bucket, which has the credentials of the settings.
+    """
+    folder, _, name = uri.rpartition("/")
+    file = Files(folder).opened(name) if urlparse(folder).netloc else None
+    if file is not None:
+        yield file
+        return
+    names = Files(uri).names("")
+    if not names:
+        raise FileNotFoundError("there is no such file or folder")
+    for inside in sorted(names):
+        if inside[:1] not in "._":
+            yield from _in_bucket(f"{uri}/{inside}")
 
 
 def _of_parquet(file: Any) -> Iterator[Any]:

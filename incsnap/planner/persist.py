@@ -12,7 +12,7 @@ from dataclasses import replace
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.control_records import ControlFiles
 from incsnap.checkpoint.files import Files
-from incsnap.checkpoint.key_lists import KeyLists
+from incsnap.checkpoint.key_lists import KeyLists, lists_of
 from incsnap.checkpoint.offsets import KeptOffsets
 from incsnap.checkpoint.planned_batch import recall, remember
 from incsnap.checkpoint.spark_log import SparkLog
@@ -159,7 +159,7 @@ class PlannedBatches:
         self._online.forget(end)
         self._filters.forget(end)
         self._defined.forget(defined_file_of(end), end.batch)
-        self._key_lists.forget({scan.keys for scan in end.snapshot.scans if scan.keys}, end.batch)
+        self._key_lists.forget(lists_of(end.snapshot), end.batch)
         self._xa.forget(end.batch)
         delete_spent(self._buffers, end)
         self._offsets.forget(end)

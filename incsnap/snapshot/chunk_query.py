@@ -25,7 +25,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from incsnap.snapshot.keys import Key, KeyValue, given_literal, key_literal, key_select
+from incsnap.snapshot.keys import Key, KeyValue, SharedText, given_literal, key_literal, key_select
 from incsnap.snapshot.window import Chunk
 from incsnap.tables import Column, TableId, quote
 
@@ -112,6 +112,11 @@ def any_of(columns: Sequence[Column], keys: Sequence[Key]) -> str:
     for key in keys:
         is_plain = None not in key and not any(map(_shown_alike, columns, key))
         (whole if is_plain else others).append(key)
+    shared = [key for key in others if isinstance(key[0], SharedText)] if len(columns) == 1 else []
+    if len(shared) > 1:
+        # One condition for all: each condition walks through the table.
+        whole += shared
+        others = [key for key in others if not isinstance(key[0], SharedText)]
     if len(whole) == 1:
         whole, others = [], [*whole, *others]
     terms = [f"({' AND '.join(_shown_as(*each) for each in zip(columns, key, strict=True))})" for key in others]
@@ -122,6 +127,8 @@ def any_of(columns: Sequence[Column], keys: Sequence[Key]) -> str:
             terms.append(f"{names} IN ({', '.join(listed)})")
         else:
             terms.append(f"({names}) IN ({', '.join(f'({each})' for each in listed)})")
+    if len(shared) > 1:
+        terms.append(_shown_among(columns[0], [text for (text,) in shared if text is not None]))
     return f"({' OR '.join(terms)})"
 
 
@@ -205,6 +212,8 @@ def _shown_alike(column: Column, value: KeyValue) -> list[str]:
     shown as NULL, or as the epoch if the column is NOT NULL. The only invalid TIMESTAMP is the whole zero date. The
     error value of an ENUM is shown as the empty text.
     """
+    if isinstance(value, SharedText):
+        return [_shown_among(column, [value])]
     name = quote(column.name)
     if column.type in _DATED and (value is None if column.nullable else _EPOCH.match(value or "")):
         if column.type == "timestamp":
@@ -214,6 +223,16 @@ def _shown_alike(column: Column, value: KeyValue) -> list[str]:
     if column.type == "enum" and value and "" in column.values and int(value) == column.values.index("") + 1:
         return [f"{name} = 0"]
     return []
+
+
+def _shown_among(column: Column, texts: Sequence[str]) -> str:
+    """Return the SQL condition that `column` is shown as one of `texts`, whatever its bytes. It may hold for others."""
+    name = quote(column.name)
+    if column.charset == "ucs2":
+        # MySQL does not convert halves of surrogate pairs, and records show a pair as one character.
+        return f"HEX({name}) REGEXP '^(.{{4}})*D[89A-F]'"
+    listed = ", ".join(f"_utf8mb4 x'{text.encode().hex()}'" for text in texts)
+    return f"CONVERT({name} USING utf8mb4) COLLATE utf8mb4_bin IN ({listed})"
 
 
 def _equal(column: Column, value: KeyValue, literal: Callable[[Column, KeyValue], str] = key_literal) -> str:

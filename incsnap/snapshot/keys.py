@@ -29,6 +29,16 @@ KeyValue = str | None
 #: The values of all ordering columns, in the order of the columns.
 Key = tuple[KeyValue, ...]
 
+
+class SharedText(str):
+    """A text that a user has given and that several values of the column are shown as.
+
+    The column's character set has several codes for a character, or codes without a character, shown as "?".
+    """
+
+    __slots__ = ()
+
+
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool", "boolean"})
 _FLOATS = frozenset({"float", "double"})
 #: Types whose values the server orders by a number.

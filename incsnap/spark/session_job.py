@@ -78,7 +78,8 @@ class Job:
 
         `keys` have the columns and the form of the record's key: dicts, or a DataFrame with one row for each key. With
         `deletes_absent` a key that the table does not have becomes a deletion and a tombstone. A DataFrame is written
-        as Parquet beside the checkpoint first. Errors are those of `signal`.
+        as Parquet into `incsnap/given-keys` of the checkpoint first. These files stay: delete them when the snapshot
+        has ended. Errors are those of `signal`.
 
         >>> job.reread("shop.orders", [{"id": 5}, {"id": 7}], name="orders-5-7")
         'orders-5-7'

@@ -8,7 +8,9 @@ https://dev.mysql.com/doc/refman/en/charset-charsets.html
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -93,6 +95,14 @@ def can_hold(text: str, charset: str) -> bool:
     return kept and (charset != "utf8mb3" or max(text) <= "\uffff")
 
 
+def is_shared(text: str, charset: str) -> bool:
+    """Return True if several byte strings of the character set, one of `CHARSETS`, may be decoded to `text`."""
+    if charset == "ucs2":
+        # A half of a surrogate pair is U+FFFD, and MySQL does not convert a pair's character back.
+        return max(text, default="") > "\uffff" or "\ufffd" in text
+    return not _shared_characters(charset).isdisjoint(text)
+
+
 def decode_column(raw: BytesArray, charset: str) -> TextArray:
     """Return a column of `pa.binary()` as `pa.string()`. `charset` is one of `CHARSETS`, but none of `UTF8`."""
     if charset not in UNICODE and charset != "swe7" and not (dense(raw)[1] >= 0x80).any():
@@ -147,6 +157,26 @@ def _characters(charset: str) -> str:
     codec, runs = SINGLE_BYTE[charset]
     other = _codes(runs)
     return "".join(other.get(bytes([byte])) or _known(bytes([byte]), codec) for byte in range(256))
+
+
+@cache
+def _shared_characters(charset: str) -> frozenset[str]:
+    """Return the characters that several codes of the set are decoded to.
+
+    Of gb18030 the codes of four bytes are left out: each has a character of its own or is `?`.
+    """
+    if charset in SINGLE_BYTE:
+        counts = Counter(_characters(charset))
+    elif charset in MULTI_BYTE:
+        codec, _, code, other = _multi_byte_set(charset)
+        high, low = range(0x80, 0x100), range(0x100)
+        codes = [*product(low), *product(high, low), *product([0x8F], high, high)]
+        possible = (each for each in map(bytes, codes) if code.fullmatch(each))
+        counts = Counter(other.get(each) or _known(each, codec) for each in possible)
+        counts[_UNKNOWN] += 1  # codes of four bytes
+    else:
+        return frozenset()
+    return frozenset(character for character, count in counts.items() if count > 1)
 
 
 @cache

@@ -171,11 +171,13 @@ def can_own(settings: Settings, table: VerifiedTable, key: bytes) -> bool:
 
 
 def _has_fields(format_: TableFormat, key: bytes) -> bool:
-    """Return True if `key` is a JSON object with the names that the table's record keys have."""
+    """Return True if `key` is a JSON object with the names and the router's texts that the table's record keys have."""
     read = format_.encoders[READ]
-    added = {each.name for each in read.spec.key_fields} if read is not None else set()
+    added = {each.name: each.text for each in read.spec.key_fields} if read is not None else {}
     try:
-        return bool(json.loads(key).keys() == {field.name for field in format_.view.key} | added)
+        members = json.loads(key)
+        is_own = all(members.get(name) == text for name, text in added.items())
+        return bool(is_own and members.keys() == {field.name for field in format_.view.key} | added.keys())
     except (ValueError, AttributeError):
         return False
 

@@ -128,6 +128,24 @@ def test_no_table_is_read_at_the_place(shop: SignalledShop) -> None:
     assert shop.notified(again, "STARTED") == []
 
 
+def test_a_list_of_keys_that_is_being_read_stays_a_list_and_its_file_stays_while_it_waits(shop: SignalledShop) -> None:
+    job = shop.begin()
+    shop.ask(job, {"gtid_set": shop.executed()})
+    before = shop.stop_midway_in_keys(job)
+
+    again = shop.begin()
+    send.to_file(str(shop.signals), "wait", "pause-snapshot", {})
+    for value in range(20):  # The list's file goes 16 batches after the last offset that names it.
+        shop.mark(again, 20 + value)
+    assert (again.offset.snapshot.paused, again.offset.snapshot.active) == (True, True)
+    send.to_file(str(shop.signals), "go", "resume-snapshot", {})
+    again.batches_until(lambda: again.offset.has_no_snapshot_left, "end of the snapshot")
+
+    assert again.offset.job_id != before.job_id
+    assert shop.notified(again, "COMPLETED") == ["keys"]
+    assert shop.of_keys(again) == [("d", 7), ("r", 1), ("t", 7)]
+
+
 def test_a_place_that_is_purged_or_of_another_server_is_refused(
     shop: SignalledShop, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -102,6 +102,19 @@ class Shop:
         values = [each.value for each in job.of(f"{self.prefix}-notifications")]
         return [value["id"] for value in values if value["type"] == kind]
 
+    def stop_midway_in_keys(self, job: PlannedJob) -> Offset:
+        """Ask for two keys of `b`, which has rows 1 to 3. Stop the job when it has written their list down."""
+        self.run("INSERT INTO shop.b VALUES (2, 1), (3, 1)")
+        data = {"incsnap-keys": [{"id": 1}, {"id": 7}], "incsnap-absent": "delete"}
+        send.to_file(str(self.signals), "keys", "execute-snapshot", {**send.snapshot_data(["shop.b"]), **data})
+        job.batches_until(lambda: any(scan.keys for scan in job.offset.snapshot.scans), "a list of keys")
+        return self.stop(job)
+
+    def of_keys(self, job: PlannedJob) -> list[tuple[str, int]]:
+        """Return (op, id) of each record of table `b` that a snapshot has sent; `t` for a tombstone."""
+        sent = [("t" if each.value is None else each.value["op"], each) for each in job.of(f"{self.prefix}.shop.b")]
+        return sorted((op, each.key["id"]) for op, each in sent if op in "rdt")
+
     def close(self) -> None:
         for job in self.jobs:
             job.close()
@@ -223,6 +236,20 @@ def test_signals_are_not_obeyed_twice_and_what_they_asked_for_is_read(shop: Shop
     assert shop.notified(again, "STARTED") == [f"initial-{again.offset.job_id}"]
     assert sorted(shop.notified(again, "COMPLETED")) == sorted([f"initial-{again.offset.job_id}", "mine"])
     assert shop.sent(again, "b") == [("r", 1, 2), ("r", 1, 2)]
+
+
+def test_a_list_of_keys_that_is_being_read_stays_a_list_and_still_sends_deletions(shop: Shop) -> None:
+    before = shop.stop_midway_in_keys(shop.start("no_data"))
+    shop.run("UPDATE shop.a SET v = 2")
+    shop.purge()
+
+    again = shop.start()
+    until_read(again)
+
+    assert again.offset.job_id != before.job_id
+    assert set(shop.notified(again, "COMPLETED")) == {f"initial-{again.offset.job_id}", "keys"}
+    # The job's own snapshot reads rows 1 to 3, and the list reads row 1.
+    assert shop.of_keys(again) == [("d", 7), ("r", 1), ("r", 1), ("r", 2), ("r", 3), ("t", 7)]
 
 
 def test_a_snapshot_of_the_start_that_is_not_done_gives_way_to_that_of_the_new_job(shop: Shop) -> None:

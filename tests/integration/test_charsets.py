@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 import pytest
 
-from incsnap.tables import printed_charset
+from incsnap.snapshot.chunk_query import any_of
+from incsnap.snapshot.keys import SharedText
+from incsnap.tables import Column, printed_charset
 from incsnap.types.charset_tables import MULTI_BYTE, SINGLE_BYTE, UNICODE
-from incsnap.types.charsets import CHARSETS, UTF8
+from incsnap.types.charsets import CHARSETS, UTF8, decode_text, is_shared
 from lab.addresses import MySqlAddress
 from tests.integration.test_same_bytes import Both, session, unequal
 
@@ -58,6 +62,34 @@ def test_every_character_decodes_as_in_a_select(mysql_address: MySqlAddress, dat
     (_, (_, selected)), (_, (_, decoded)) = both.by_select("id"), both.by_binlog()
     both.connection.close()
     assert selected.equals(decoded), unequal(selected, decoded)
+
+
+@pytest.mark.parametrize("charset", sorted(CHARSETS - UTF8))
+def test_a_condition_finds_each_value_that_is_shown_as_the_text_of_a_key(
+    mysql_address: MySqlAddress, database: str, charset: str
+) -> None:
+    column = Column("v", "varchar", nullable=False, charset=charset, length=9)
+    halves = [bytes([0xD8, 0x00]), bytes([0xDC, 0x01]), bytes([0xD8, 0x3D, 0xDE, 0x00])] if charset == "ucs2" else []
+    stored = [*codes(charset), *halves]
+    connection = session(mysql_address)
+    with closing(connection), connection.cursor() as cursor:
+        cursor.execute(f"USE `{database}`")
+        cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET {charset}, KEY (v))")
+        for start in range(0, len(stored), _CODES_A_VALUE):
+            rows = [f"({row}, x'{stored[row].hex()}')" for row in range(len(stored))[start : start + _CODES_A_VALUE]]
+            cursor.execute(f"INSERT INTO t VALUES {', '.join(rows)}")
+        texts = [decode_text(code, charset) for code in stored]
+        shared = {text for text in texts if is_shared(text, charset)}
+
+        # A text of one code only is converted back to this code.
+        cursor.execute(f"SELECT id FROM t WHERE v <> BINARY CONVERT(CONVERT(v USING utf8mb4) USING {charset})")
+        assert {texts[row] for (row,) in cursor.fetchall()} <= shared
+        assert {text for text, count in Counter(texts).items() if count > 1} <= shared
+        for some in (list(shared), list(shared)[:1]):
+            if some:
+                cursor.execute(f"SELECT id FROM t WHERE {any_of([column], [(SharedText(text),) for text in some])}")
+                of_texts = {row for row, text in enumerate(texts) if text in some}
+                assert of_texts <= {row for (row,) in cursor.fetchall()}
 
 
 def test_every_character_set_of_the_server_is_known(mysql_address: MySqlAddress) -> None:

@@ -180,6 +180,67 @@ def test_letter_case_and_trailing_blanks_make_another_key(
     assert end["absent_keys"] == "3"
 
 
+def test_a_row_is_found_by_its_record_key_whatever_the_bytes_of_the_text(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    """Several codes of cp932 are one character, and cp1251 shows a byte without a character as a question mark."""
+    cursor.execute("CREATE TABLE one (name VARCHAR(20) CHARACTER SET cp932 PRIMARY KEY)")
+    cursor.execute("CREATE TABLE two (name VARCHAR(20) CHARACTER SET cp1251, id INT, PRIMARY KEY (name, id))")
+    cursor.execute("INSERT INTO one VALUES (x'879c'), (x'879b'), (x'61'), (x'81e0')")
+    cursor.execute("INSERT INTO two VALUES (x'6198', 1), (x'613f', 2), (x'62', 1)")
+    asked = {
+        "one": [{"name": each} for each in ("∪", "∩", "a", "b")],
+        "two": [{"name": name, "id": id_} for name, id_ in (("a?", 1), ("a?", 2), ("a?", 3), ("b", 1))],
+    }
+    gone, sent = {}, {}
+    for table, keys in asked.items():
+        job = make_job()
+        Path(job.settings.signals.file).unlink(missing_ok=True)
+        ask(job, f"{database}.{table}", keys=keys, absent="delete")
+        to_end(job)
+        topic = f"{topic_prefix}.{database}.{table}"
+        sent[table] = sorted(tuple(each.key.values()) for each in job.of(topic) if each not in deleted(job, topic))
+        gone[table] = {tuple(each.key.values()) for each in deleted(job, topic)}
+    assert gone == {"one": {("b",)}, "two": {("a?", 3)}}
+    assert sent == {"one": [("a",), ("∩",), ("∪",)], "two": [("a?", 1), ("a?", 2), ("b", 1)]}
+
+
+def test_two_spellings_of_a_key_are_one_key(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    cursor.execute("CREATE TABLE pair (a INT, b DOUBLE, PRIMARY KEY (a, b))")
+    cursor.execute("INSERT INTO pair VALUES (5, 6)")
+    file = tmp_path / "keys"
+    file.write_text('{"a":1,"b":2}\n{"b":2.0,"a":1}\n{"b":2e0,"a":1}\n{"b":6,"a":5}\n{"a":5,"b":6.0}')
+    job = make_job(incremental__snapshot__chunk__size="1")
+    ask(job, f"{database}.pair", keys_file=str(file), absent="delete")
+    end = to_end(job)
+    topic = f"{topic_prefix}.{database}.pair"
+    assert (end["absent_keys"], end["total_rows_scanned"]) == ("1", "1")
+    assert [each.value and each.value["op"] for each in deleted(job, topic)] == ["d", None]
+    assert read(job, topic, "a") == [5]
+
+
+def test_a_key_with_the_text_of_another_table_is_refused(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    routed = {
+        "transforms": "one",
+        "transforms__one__type": "ByLogicalTableRouter",
+        "transforms__one__topic__regex": ".*[.]t",
+        "transforms__one__topic__replacement": "all",
+    }
+    job = make_job(**routed)
+    own = {"id": 9999, "__dbz__physicalTableIdentifier": f"{topic_prefix}.{database}.t"}
+    ask(job, f"{database}.t", keys=[own], absent="delete")
+    assert to_end(job)["status"] == "SUCCEEDED"
+    assert [each.key for each in job.of("all")] == [own, own]
+    ask(job, f"{database}.t", keys=[own, {**own, "__dbz__physicalTableIdentifier": "another"}], absent="delete")
+    end = to_end(job)
+    assert end["status"] == "SKIPPED"
+    assert "is that of another table: __dbz__physicalTableIdentifier of this one is" in end["reason"]
+
+
 def test_keys_of_all_types_are_those_of_the_records(
     cursor: Cursor, make_job: Any, database: str, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -348,10 +409,28 @@ def test_keys_go_on_after_a_restart_and_beside_a_condition_nothing_is_absent(
     assert len(deleted(job, topic)) == gone
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [("RENAME COLUMN id TO number", "has not the columns number"), ("MODIFY id VARCHAR(20)", "id: 0 is no str")],
+)
+def test_a_table_ends_if_its_key_gets_another_form_beside_a_list(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, change: str, reason: str
+) -> None:
+    job = make_job(incremental__snapshot__chunk__size="20", incsnap__snapshot__throttle__rows__per__second="50")
+    ask(job, f"{database}.t", keys=[{"id": each} for each in range(_ROWS)])
+    job.batches_until(lambda: len(read(job, f"{topic_prefix}.{database}.t")) > 30, "first rows")
+    assert job.offset.snapshot.active
+    cursor.execute(f"ALTER TABLE t {change}")
+    end = to_end(job)
+    assert end["status"] == "SKIPPED"
+    assert reason in end["reason"]
+
+
 def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
     cursor: Cursor, make_job: Any, database: str, tmp_path: Path
 ) -> None:
     cursor.execute("CREATE TABLE u (id INT PRIMARY KEY, name VARCHAR(20))")
+    cursor.execute("CREATE TABLE clock (at TIME PRIMARY KEY)")
     router = {
         "transforms": "one",
         "transforms__one__type": "RegexRouter",
@@ -391,6 +470,10 @@ def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
         end = to_end(job)
         assert end["status"] == "SKIPPED"
         assert reason in end["reason"]
+    (tmp_path / "signals").unlink()
+    job = make_job(time__precision__mode="isostring")  # 00:00:00 and 24:00:00 are both 00:00:00Z
+    ask(job, f"{database}.clock", keys=[{"at": "00:00:00Z"}], absent="delete")
+    assert "the settings round a column of the key" in to_end(job)["reason"]
     (tmp_path / "signals").unlink()
     job = make_job(**logical)
     ask(job, f"{database}.t", keys=[{"id": 9999}], absent="delete")

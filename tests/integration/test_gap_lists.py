@@ -17,6 +17,7 @@ from incsnap.gtid import GtidSet
 from incsnap.mysql import lost_place
 from incsnap.mysql.preflight import findings
 from incsnap.planner.begin_again import begin_again_where_lost
+from incsnap.planner.begin_where_asked import begin_again_where_asked
 from incsnap.tables import TableId
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.gap import GapCourse, in_groups
@@ -99,6 +100,38 @@ def test_each_answer_is_obeyed_once_also_by_a_job_that_is_started_again(shop: Di
     assert shop.of_table(again, "b") == [("r", 1)]
     assert again.offset.signal_positions["gap"] == "closed"
     assert not gap.is_open()
+
+
+@pytest.mark.parametrize("is_compared", [False, True])
+def test_a_gap_that_is_not_repaired_is_compared_again_by_a_job_at_another_place(
+    shop: DifferingShop, *, is_compared: bool
+) -> None:
+    job = begun_again(shop)
+    gap = shop.gap(job)
+    place = str(shop.run("SELECT @@global.gtid_executed")[0][0]).replace("\n", "")
+    send.to_file(str(shop.signals), "skip", "set-binlog-position", {"gtid_set": place})
+    job.batches_until(lambda: Files(shop.root).exists("asked-place.json"), "another place")
+    if is_compared:  # and the list of the last answer is not sent
+        keys = gap.write_keys(1, "0-0", [b'{"id":1}'])
+        gap.write_answer(1, GapAnswer((TableAnswer("shop.a", keys, 1),), ("shop.a", "shop.b"), is_last=True))
+        job.batches_until(lambda: job.offset.signal_positions["gap"] == "closed", "the last answer")
+        assert job.offset.snapshot.active
+    before = shop.stop(job)
+
+    begin_again_where_asked(shop.settings(), shop.root)
+    again = shop.start()
+    assert again.offset.job_id != before.job_id
+    assert shop.gap(again).is_open()
+    assert shop.gap(again).behind() == GtidSet.parse(place)
+    assert not gap.is_open()
+    keys = shop.gap(again).write_keys(1, "0-0", [b'{"id":1}', b'{"id":2}'])
+    answer = GapAnswer((TableAnswer("shop.a", keys, 2),), ("shop.a", "shop.b"), is_last=True)
+    shop.gap(again).write_answer(1, answer)
+    again.batches_until(lambda: bool(shop.notified(again, "COMPLETED")), "end of the answer")
+
+    assert sorted(shop.of_table(again)) == [("d", 1), ("r", 2), ("t", 1)]
+    assert shop.notified(again, "COMPLETED") == [f"gap-{again.offset.job_id[:8]}-1"]
+    assert shop.notified(again, "ABORTED") == ([f"gap-{before.job_id[:8]}-1"] if is_compared else [])
 
 
 def test_a_table_of_many_keys_and_a_table_that_is_read_whole_come_in_several_snapshots(shop: DifferingShop) -> None:

@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
+from incsnap.checkpoint.key_lists import lists_of
 from incsnap.checkpoint.offsets import KeptOffsets
 from incsnap.checkpoint.planned_batch import PlannedWith, recall, remember
 from incsnap.checkpoint.windows import WindowBuffers
@@ -317,7 +318,7 @@ class Job:
         self.offset = end
         if self.random.random() >= 0.1:  # otherwise the planner dies before this
             delete_spent(self.buffers, end)
-            self.chosen.lists.forget({scan.keys for scan in end.snapshot.scans if scan.keys}, end.batch)
+            self.chosen.lists.forget(lists_of(end.snapshot), end.batch)
 
     # -- planner
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
 
 import pyarrow as pa
 import pytest
 
 from incsnap.types.charset_tables import MULTI_BYTE, SINGLE_BYTE
-from incsnap.types.charsets import CHARSETS, UTF8, decode_column, decode_text
+from incsnap.types.charsets import CHARSETS, UTF8, decode_column, decode_text, is_shared
 from tests.support.random_values import CHARACTERS
 
 
@@ -69,3 +73,29 @@ def _encoded(text: str, charset: str) -> bytes:
         return bytes(known.get(character, 0x30) for character in text)
     codec = {"utf16": "utf-16-be", "ucs2": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
     return text.encode(codec[charset] if charset in codec else MULTI_BYTE[charset][0], "replace")
+
+
+def _every_code(charset: str) -> Iterator[bytes]:
+    high, digits = range(0x80, 0x100), range(0x30, 0x3A)
+    yield from map(bytes, product(range(0x100 if charset in SINGLE_BYTE else 0x80)))
+    if charset in MULTI_BYTE:
+        code = re.compile(MULTI_BYTE[charset][1].encode("latin-1"), re.S)
+        possible = [*product(high), *product(high, range(0x100)), *product([0x8F], high, high)]
+        if charset == "gb18030":
+            # A tenth of its codes of four bytes, in all rows of all planes.
+            possible += product(high, digits, high, digits[5:6])
+        yield from filter(code.fullmatch, map(bytes, possible))
+
+
+@pytest.mark.parametrize("charset", sorted(SINGLE_BYTE.keys() | MULTI_BYTE.keys()))
+def test_a_text_is_shared_if_several_codes_are_decoded_to_one_of_its_characters(charset: str) -> None:
+    counts = Counter(decode_text(code, charset) for code in _every_code(charset))
+    shared = {character for character, count in counts.items() if count > 1}
+    assert {character for character in counts if is_shared(f"x{character}", charset)} - {"x"} == shared
+
+
+def test_no_text_is_shared_where_each_text_has_bytes_of_its_own() -> None:
+    text = "".join(map(chr, [*range(0x20, 0xD800), 0xFFFD, 0x1F600]))
+    one_to_one = {charset for charset in CHARSETS if not is_shared(text, charset)}
+    assert {"utf8mb4", "utf8mb3", "ascii", "latin1", "latin2", "cp850", "koi8r"} <= one_to_one
+    assert {"ucs2", "cp932", "cp1251", "gbk"}.isdisjoint(one_to_one)
