@@ -74,6 +74,8 @@ class AlteredTable:
         origins: Origins | None = None if self.origins is None else dict(self.origins)
         for sql in statements_about(self.table, change):
             origins = origins_behind(origins, sql, change.session, change.online.tool_of(self.table))
+        if not alteration and _has_taken_place(change, self.table):
+            origins = None  # the columns are those of another table
         return AlteredTable(
             self.table,
             shorten(alteration or change.sql, _MOST_SQL),
@@ -81,6 +83,12 @@ class AlteredTable:
             is_away=change.moves_rows_in and alteration is None,
             is_alter=alteration is not None or change.sql.lstrip()[:5].upper() == "ALTER",
         )
+
+
+def _has_taken_place(change: SchemaChange, table: TableId) -> bool:
+    """Whether another table may have the name `table` now."""
+    is_unreadable = change.tables is None
+    return is_unreadable or (bool(change.moved_away) and not change.moves_away(table))
 
 
 def statements_about(table: TableId, change: SchemaChange) -> list[str]:

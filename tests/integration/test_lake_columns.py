@@ -121,12 +121,17 @@ def test_a_change_that_a_format_cannot_carry_is_refused_by_name(lake: Lake, sett
     assert f"{lake.format} cannot change column n, which is string now, and int in the lake" in error
 
 
+@pytest.mark.parametrize(
+    "renames",
+    [["RENAME TABLE t TO old, u TO t"], ["ALTER TABLE t RENAME TO old", "ALTER TABLE u RENAME TO t"]],
+    ids=["at once", "in two steps"],
+)
 def test_a_table_that_takes_the_place_of_another_is_refused_if_columns_may_be_renamed(
-    lake: Lake, settings: Path, database: str
+    lake: Lake, settings: Path, database: str, renames: list[str]
 ) -> None:
     if lake is not DELTA:
         pytest.skip("the rule does not depend on the format")
-    swap = ["CREATE TABLE u LIKE t", "ALTER TABLE u DROP COLUMN n, ADD COLUMN m INT", "RENAME TABLE t TO old, u TO t"]
+    swap = ["CREATE TABLE u LIKE t", "ALTER TABLE u DROP COLUMN n, ADD COLUMN m INT", *renames]
     lines = followed(lake, settings, database, [["UPDATE t SET n = 2"], swap])
 
     assert "columns n may be m under new names" in lines[-1]["error"]
