@@ -7,6 +7,7 @@ have the columns that the table had before the statement.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import pyarrow as pa
 
@@ -46,9 +47,9 @@ def alteration_records(
     if table is None or not altering:
         return []
     end = definitions.end
-    alteration = Alteration(f"{end.server_uuid}:{end.file}:{end.pos}", "", {})
-    for change in altering:
-        alteration = _alteration(table, change, alteration.id).behind(alteration)
+    id_ = f"{end.server_uuid}:{end.file}:{end.pos}"
+    alterations = [_alteration(table, change, id_) for change in altering]
+    alteration = reduce(lambda before, later: later.behind(before), alterations)
     shape = _certain_shape(settings, table, definitions)
     value = None
     if shape is not None:

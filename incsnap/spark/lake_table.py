@@ -18,7 +18,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 from pyspark.sql.types import (
-    BooleanType,
     StructField,
     StructType,
     TimestampNTZType,
@@ -104,14 +103,16 @@ class LakeTable:
             pending = alteration if state.pending is None else alteration.behind(state.pending)
             self._write(replace(state, altered=alteration.id, pending=pending))
         self._followed = None
-        if columns is not None and self._state.pending is not None:
-            self.follow(columns)
+        left = self._state.pending
+        if columns is not None and left is not None:
+            self.follow(columns, is_definition=left.is_one)
 
-    def follow(self, columns: StreamColumns, *, by_statements: bool = True) -> None:
+    def follow(self, columns: StreamColumns, *, by_statements: bool = True, is_definition: bool = False) -> None:
         """Give the table these columns. Columns that the stream has never brought stay as they are.
 
-        `by_statements`: follow the statements since; without it, columns are added and widened only. Raise ConfigError
-        if the lake's format cannot follow.
+        `by_statements`: follow the statements since; without it, columns are added and widened only. `is_definition`:
+        whether the DEFAULTs in `columns` are those of the one statement since. Raise ConfigError if the lake's format
+        cannot follow.
         """
         if columns == self._followed:
             return
@@ -123,7 +124,9 @@ class LakeTable:
         except NotFollowed as error:
             raise self._not_followed(str(error)) from None
         self._alter_columns(needed)
-        self._fill(needed.new, columns.defaults, {} if pending is None else pending.defaults)
+        # Rows show the present DEFAULTs of MySQL. A later statement may have changed these.
+        values = columns.defaults if pending is None or is_definition else {}
+        self._fill(needed.new, values, {} if pending is None else pending.defaults)
         self._write(replace(state, columns=needed.columns, pending=None if by_statements else state.pending))
         self._followed = columns
 
@@ -182,8 +185,8 @@ class LakeTable:
         """
         known = [each.name for each in new if each.name in values]
         others = [each for each in new if each.name not in values and each.name.lower() in texts]
-        # The DEFAULT of a TIMESTAMP is a time of the session's zone, and a boolean's one has several forms.
-        others = [each for each in others if not isinstance(each.dataType, TimestampType | BooleanType)]
+        # The DEFAULT of a TIMESTAMP is a time of the session's zone.
+        others = [each for each in others if not isinstance(each.dataType, TimestampType)]
         if not known and not others:
             return
         row = self._spark.range(1)

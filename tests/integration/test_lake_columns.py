@@ -44,6 +44,13 @@ STEPS = [
         "ALTER TABLE t DROP COLUMN nothing",
         "UPDATE t SET y = 3 WHERE id = 8",
     ],
+    # Old rows keep the DEFAULT of the statement that has added the column, or have none.
+    [
+        "ALTER TABLE t ADD COLUMN legacy INT DEFAULT 1, ADD COLUMN anew INT DEFAULT 5",
+        "ALTER TABLE t ALTER legacy SET DEFAULT 0, DROP COLUMN anew",
+        "ALTER TABLE t ADD COLUMN anew INT",
+        "INSERT INTO t (id, piece) VALUES (10, 'k')",
+    ],
     ["TRUNCATE t", "INSERT INTO t (id, piece) VALUES (9, 'j')"],
     ["ALTER TABLE t DROP COLUMN z, ADD COLUMN z VARCHAR(9) DEFAULT 'again'"],
 ]

@@ -27,7 +27,7 @@ from incsnap.mysql.session import connect
 from lab.fetched_lake import LAKES
 from lab.lake_query import lake_session
 
-_PATIENCE_SECONDS = 90.0
+_PATIENCE_SECONDS = 240.0
 _CUT = "the query is cut off here"
 
 
