@@ -20,8 +20,8 @@ from incsnap.envelope.table_view import view_of
 from incsnap.events import SchemaChange
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.column_defaults import shape_with_defaults
+from incsnap.planner.altered_tables import AlteredTable, statements_about
 from incsnap.planner.definitions import DefinitionsAt, NotCertain, defines, redefined
-from incsnap.planner.old_rows import AlteredTable, statements_about
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.change_marks import CHANGE_FIELDS
 from incsnap.tasks.described_rows import Alteration
