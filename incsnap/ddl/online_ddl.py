@@ -263,9 +263,10 @@ class _Statement:
             self._away.pop(known.of.folded, None)
 
     def _has_other_rows(self, table: TableId) -> None:
-        """Note that rows of a table may be others without events. Its copy then has not the same rows."""
+        """Note that rows of a table may be others without events. Its copy, and a former that a revert may bring back,
+        then have not the same rows."""
         for each in list(self._tables.values()):
-            if each.role == "copy" and each.of is not None and each.of.folded == table.folded:
+            if each.of is not None and each.of.folded == table.folded:
                 self._add(replace(each, is_fed=False))
 
     def _drop_trigger(self, name: str) -> None:
