@@ -320,7 +320,9 @@ class _Statement:
         named = was_away if other is None else is_former_name(other.table, new.table, known.tool, known.table.table)
         if known.tool == GH_OST:
             if known.role == "former" and other is not None:
-                named = is_revert_name(other.table, new.table)
+                # A revert, or the end of a run with --test-on-replica: the copy has its own name again.
+                is_test = copy_tool(other.table, new.table, self._sql) == GH_OST
+                named = is_test or is_revert_name(other.table, new.table)
             return named and is_by_gh_ost(self._sql)
         if known.role != "copy":
             return False
