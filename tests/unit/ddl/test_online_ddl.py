@@ -363,6 +363,27 @@ def test_a_revert_to_a_table_that_has_other_rows_since_is_no_certain_swap(statem
     assert len(_swaps(steps)) == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "definition"),
+    [
+        ("_spirit_checkpoint", "copier_watermark TEXT"),
+        ("_spirit_move_checkpoint", "copier_watermark TEXT"),
+        ("_spirit_sync_checkpoint", "copier_watermark TEXT"),
+        ("_spirit_sentinel", "id INT"),
+        ("_spirit_move_revert", "id INT"),
+    ],
+)
+def test_the_tables_by_which_spirit_is_controlled_are_its_own(name: str, definition: str) -> None:
+    made, steps = _run(f"CREATE TABLE IF NOT EXISTS {name} ({definition})")
+    assert _names(made) == {name}
+    assert steps[0] is not None
+    assert steps[0].hides(TableId("shop", name))
+    # A DROP that found nothing is the tool's, too.
+    _, step = after_statement(NOTHING, f"DROP TABLE IF EXISTS {name}", "shop", has_xid=False)
+    assert step is not None
+    assert step.hides(TableId("shop", name))
+
+
 def test_a_test_on_a_replica_is_two_swaps_and_its_copy_stays_the_tools() -> None:
     swap_back = "rename /* gh-ost */ table `shop`.`t` to `shop`.`_t_gho`, `shop`.`_t_del` to `shop`.`t`"
     run = gh_ost(drops_old=False)
