@@ -57,8 +57,6 @@ class AlteredTable:
 
     def _statements_behind(self, change: SchemaChange) -> ColumnStatements:
         """Return the statements that have defined columns, with this one."""
-        if change.tables is None:
-            return self.statements
         read = (read_alteration(sql, change.session) for sql in statements_about(self.table, change))
         added = self.statements.columns
         if self.origins is not None:
@@ -68,6 +66,8 @@ class AlteredTable:
 
 def statements_about(table: TableId, change: SchemaChange) -> list[str]:
     """Return the statements that the change is for `table`: for a swap of an online schema change, the alteration of
-    its copy."""
+    its copy. Return none if the statement may be about another table."""
+    if change.tables is None:
+        return []
     alteration = change.online.alteration_of(table)
     return alteration.split(STATEMENTS_END) if alteration else [change.sql]
