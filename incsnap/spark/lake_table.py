@@ -52,6 +52,18 @@ class _State:
     #: the statements that the table's columns do not follow yet, as one; None if there are none
     pending: Alteration | None = None
 
+    def without(self, column: str) -> _State:
+        """Return the state behind a step that has dropped a column."""
+        return replace(self, columns=tuple(each for each in self.columns if each.lower() != column.lower()))
+
+    def with_name(self, former: str, name: str) -> _State:
+        """Return the state behind a step that has renamed a column."""
+        columns = (*self.without(former).columns, name)
+        if self.pending is None or self.pending.origins is None:
+            return replace(self, columns=columns)
+        origins = {each: origin for each, origin in self.pending.origins.items() if each != name.lower()}
+        return replace(self, columns=columns, pending=replace(self.pending, origins=origins))
+
     def dump(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False)
 
@@ -124,6 +136,7 @@ class LakeTable:
         except NotFollowed as error:
             raise self._not_followed(str(error)) from None
         self._alter_columns(needed)
+        state = self._state
         # Rows show the present DEFAULTs of MySQL. A later statement may have changed these.
         values = columns.defaults if pending is None or is_definition else {}
         self._fill(needed.new, values, {} if pending is None else pending.defaults)
@@ -163,10 +176,16 @@ class LakeTable:
         """Drop, rename, widen and add columns. Raise ConfigError if the format cannot do it."""
         if self._kind == "delta":
             self._allow(needed)
+        state = self._state
+        for former, name in needed.were_renamed:
+            state = state.with_name(former, name)
+        self._write(state)
         for name in needed.dropped:
             self._alter(f"DROP COLUMN {quote(name)}", f"drop column {name}")
+            self._write(self._state.without(name))
         for former, name in needed.renamed:
             self._alter(f"RENAME COLUMN {quote(former)} TO {quote(name)}", f"rename column {former} to {name}")
+            self._write(self._state.with_name(former, name))
         for present, target in needed.widened:
             types = f"{target.dataType.simpleString()} now, and {present.dataType.simpleString()} in the lake"
             self._alter(
