@@ -59,6 +59,7 @@ class Alteration:
     columns: list[PlacedColumn] = field(default_factory=list)  #: new and changed columns, in the order of the text
     dropped: list[str] = field(default_factory=list)  #: names of columns
     renamed: list[tuple[str, str]] = field(default_factory=list)  #: (old name, new name) of columns
+    defaults: list[str] = field(default_factory=list)  #: names of columns that get another DEFAULT alone
     keys: list[DeclaredKey] = field(default_factory=list)  #: new keys, in the order of the text
     dropped_keys: list[str] = field(default_factory=list)  #: names of indexes; PRIMARY for the primary key
     #: names; each is a unique key, a CHECK or a foreign key
@@ -83,6 +84,13 @@ class Alteration:
             or self.dropped_constraints
             or self.converted
         )
+
+    @property
+    def new_names(self) -> dict[str, str]:
+        """The columns that get another name: old name -> new name, both in lower case."""
+        changed = [(each.replaces, each.column.name) for each in self.columns if each.replaces is not None]
+        pairs = [(old.lower(), new.lower()) for old, new in (*self.renamed, *changed)]
+        return {old: new for old, new in pairs if old != new}
 
     def add(self, column: DeclaredColumn, replaces: str | None, after: str | None) -> None:
         """Add a column, and the keys that its definition declares."""
@@ -151,7 +159,7 @@ def _clause(words: Clauses, alteration: Alteration) -> None:
             column = read_column(words, words.column() if verb == "CHANGE" else old)
             alteration.add(column, old, _place(words))
         case "ALTER":
-            _alter(words)
+            _alter(words, alteration)
         case "RENAME":
             _rename(words, alteration)
         case "CONVERT":
@@ -218,8 +226,8 @@ def _drop(words: Clauses, alteration: Alteration) -> None:
             words.skip_any("RESTRICT", "CASCADE")
 
 
-def _alter(words: Clauses) -> None:
-    """Skip ALTER of a default, of the visibility of an index or column, or of a check. None of these changes rows."""
+def _alter(words: Clauses, alteration: Alteration) -> None:
+    """Read ALTER of a default, of the visibility of an index or column, or of a check. None of these changes rows."""
     if words.skip_option({"INDEX": "name VISIBLE|INVISIBLE"}):
         return
     if words.skip_any("CHECK", "CONSTRAINT"):
@@ -228,11 +236,13 @@ def _alter(words: Clauses) -> None:
             raise words.wrong()
         return
     words.skip("COLUMN")
-    words.column()
+    column = words.column()
     if not words.skip_option({"DROP": "DEFAULT"}):
         words.expect("SET")
-        if words.expect_any("DEFAULT", "VISIBLE", "INVISIBLE") == "DEFAULT":
-            words.default()
+        if words.expect_any("DEFAULT", "VISIBLE", "INVISIBLE") != "DEFAULT":
+            return
+        words.default()
+    alteration.defaults.append(column)
 
 
 def _rename(words: Clauses, alteration: Alteration) -> None:

@@ -23,7 +23,7 @@ def origins_behind(origins: Origins | None, sql: str, session: Session, tool: st
     `tool`: the tool that has filled a copy with this statement, "" for none. Return None if `origins` is None, if the
     statement is not an ALTER TABLE that is understood, or if the tool has copied other columns than the statement says.
     """
-    alteration = None if origins is None else _alteration(sql, session)
+    alteration = None if origins is None else read_alteration(sql, session)
     if origins is None or alteration is None or _copies_otherwise(alteration, tool):
         return None
     return _behind(origins, alteration)
@@ -49,13 +49,16 @@ def defaults_behind(sql: str, session: Session) -> dict[str, str]:
 
     Columns without a DEFAULT, and those whose DEFAULT is no string and no number, are left out.
     """
-    alteration = _alteration(sql, session)
+    alteration = read_alteration(sql, session)
     added = () if alteration is None else (each.column for each in alteration.columns if each.replaces is None)
     return {column.name.lower(): column.default for column in added if column.default is not None}
 
 
-def _alteration(sql: str, session: Session) -> Alteration | None:
-    """Return what an ALTER TABLE does; None for another statement, or one that is not understood."""
+def read_alteration(sql: str, session: Session) -> Alteration | None:
+    """Return what an ALTER TABLE does, or a statement about an index.
+
+    Return None for another statement, and for one that is not understood.
+    """
     try:
         words = Clauses(sql, session)
         verb = words.take()
@@ -82,15 +85,8 @@ def composed(before: Origins | None, after: Origins | None) -> dict[str, str | N
 
 def _behind(origins: Origins, alteration: Alteration) -> Origins:
     """Return the origins behind an alteration. Its names are those before it."""
-    renamed = [(old.lower(), new.lower()) for old, new in alteration.renamed]
-    new: list[str] = []
-    for each in alteration.columns:
-        if each.replaces is None:
-            new.append(each.column.name.lower())
-        else:
-            renamed.append((each.replaces.lower(), each.column.name.lower()))
-    moved = [(old, name) for old, name in renamed if old != name]
-    gone = {old for old, _ in moved} | {name.lower() for name in alteration.dropped}
+    moved = alteration.new_names
+    gone = {*moved, *(name.lower() for name in alteration.dropped)}
     behind = {name: origin for name, origin in origins.items() if name not in gone}
-    behind |= {name: origins.get(old, old) for old, name in moved}
-    return behind | dict.fromkeys(new)
+    behind |= {name: origins.get(old, old) for old, name in moved.items()}
+    return behind | {each.column.name.lower(): None for each in alteration.columns if each.replaces is None}

@@ -5,7 +5,7 @@ schema of newer records and on the schema change topic. So it knows the value of
 constant DEFAULT. It cannot know an expression, a counter, or what a conversion makes of a value.
 
 `unknown_values` decides by two definitions and by where the columns come from (`column_origins`). The definitions may
-have several statements between them.
+have several statements between them. A column that several statements have defined counts as unknown.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from incsnap.ddl.column_statements import NO_STATEMENT, ColumnStatements
 from incsnap.ddl.conversions import keeps_values
 from incsnap.tables import CharsetName
 
@@ -43,18 +44,32 @@ class DefinedTable:
 #: Columns that are not named have kept their name.
 Origins = Mapping[str, str | None]
 
+_SEVERAL = "is defined by several statements in a row"
 
-def unknown_values(before: DefinedTable, after: DefinedTable, origins: Origins | None) -> tuple[str, ...]:
+
+def unknown_values(
+    before: DefinedTable,
+    after: DefinedTable,
+    origins: Origins | None,
+    statements: ColumnStatements = NO_STATEMENT,
+) -> tuple[str, ...]:
     """Return why old rows have values that consumers cannot know, a reason for each column; () if they know all.
 
     `origins`: None if the statements between the definitions were not understood. Then a new column may be a former
-    one under a new name.
+    one under a new name. `statements`: the statements that have defined columns.
     """
-    return tuple(_unknown(before, after, origins))
+    return tuple(_unknown(before, after, origins, statements))
 
 
-def changed_columns(before: DefinedTable, after: DefinedTable, origins: Origins | None) -> tuple[str, ...]:
+def changed_columns(
+    before: DefinedTable,
+    after: DefinedTable,
+    origins: Origins | None,
+    statements: ColumnStatements = NO_STATEMENT,
+) -> tuple[str, ...]:
     """Return the differences of the columns and the key, a text for each; () if there are none.
+
+    A column that several statements have defined is a difference. Arguments are those of `unknown_values`.
 
     A DEFAULT, the order of columns, collations and comments are no differences: no value depends on them.
     """
@@ -67,6 +82,8 @@ def changed_columns(before: DefinedTable, after: DefinedTable, origins: Origins 
             differences.append(f"column {former.name} is {column.name} now")
         elif _form(column) != _form(former):
             differences.append(f"column {column.name} is {_form(column)}, and was {_form(former)}")
+        elif _number(statements, column, former) > 1:
+            differences.append(f"column {column.name} {_SEVERAL}")
     return (*differences, *_other_key(before, pairs, after))
 
 
@@ -88,19 +105,27 @@ def _gone(before: DefinedTable, pairs: list[_Pair]) -> list[str]:
     return [column.name for column in before.columns if column.name not in kept]
 
 
-def _unknown(before: DefinedTable, after: DefinedTable, origins: Origins | None) -> Iterator[str]:
+def _number(statements: ColumnStatements, column: DefinedColumn, former: DefinedColumn | None) -> int:
+    """Return how many statements have defined the column."""
+    is_text = bool(column.charset or (former is not None and former.charset))
+    return statements.number(column.name, is_new=former is None, is_text=is_text)
+
+
+def _unknown(
+    before: DefinedTable, after: DefinedTable, origins: Origins | None, statements: ColumnStatements
+) -> Iterator[str]:
     pairs = _pairs(before, after, origins)
     may_be_renamed = _gone(before, pairs) if origins is None else []
     for column, former in pairs:
-        if former is not None:
-            reason = _of_kept(column, former)
-        else:
-            reason = _of_new(column)
-            if may_be_renamed and not reason:
-                reason = f"may be one of {', '.join(may_be_renamed)} under a new name"
-            reason = reason and f"is new, and {reason}"
+        reason = _of_new(column) if former is None else _of_kept(column, former)
+        if not reason and former is None and may_be_renamed:
+            reason = f"may be one of {', '.join(may_be_renamed)} under a new name"
+        if not reason and _number(statements, column, former) > 1:
+            reason = _SEVERAL
+        if not reason and statements.others and (former is None or _form(column) != _form(former)):
+            reason = "comes with another table, which has taken the place of this one"
         if reason:
-            yield f"column {column.name} {reason}"
+            yield f"column {column.name} {'is new, and ' if former is None else ''}{reason}"
     yield from _other_key(before, pairs, after)
 
 

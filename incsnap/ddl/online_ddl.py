@@ -263,9 +263,10 @@ class _Statement:
             self._away.pop(known.of.folded, None)
 
     def _has_other_rows(self, table: TableId) -> None:
-        """Note that rows of a table may be others without events. Its copy then has not the same rows."""
+        """Note that rows of a table may be others without events. Its copy, and a former that a revert may bring back,
+        then have not the same rows."""
         for each in list(self._tables.values()):
-            if each.role == "copy" and each.of is not None and each.of.folded == table.folded:
+            if each.of is not None and each.of.folded == table.folded:
                 self._add(replace(each, is_fed=False))
 
     def _drop_trigger(self, name: str) -> None:
@@ -319,7 +320,9 @@ class _Statement:
         named = was_away if other is None else is_former_name(other.table, new.table, known.tool, known.table.table)
         if known.tool == GH_OST:
             if known.role == "former" and other is not None:
-                named = is_revert_name(other.table, new.table)
+                # A revert, or the end of a run with --test-on-replica: the copy has its own name again.
+                is_test = copy_tool(other.table, new.table, self._sql) == GH_OST
+                named = is_test or is_revert_name(other.table, new.table)
             return named and is_by_gh_ost(self._sql)
         if known.role != "copy":
             return False

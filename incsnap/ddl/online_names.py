@@ -27,11 +27,17 @@ _LOGS = (
     ("_del", "ghost-cut-over-sentry", GH_OST),
     ("_chkpnt", "copier_watermark", SPIRIT),
     ("_spirit_checkpoint", "copier_watermark", SPIRIT),
+    ("_spirit_move_checkpoint", "copier_watermark", SPIRIT),
+    ("_spirit_sync_checkpoint", "copier_watermark", SPIRIT),
     ("_spirit_sentinel", "", SPIRIT),
+    ("_spirit_move_revert", "", SPIRIT),
 )
 #: The tool that makes a copy by CREATE TABLE ... LIKE, by the end of the copy's name.
 _COPIES = (("gho", GH_OST), ("new", SPIRIT))
-_ANY = re.compile(r"_.*_(?:gho|ghc|ghk|del|new|old|chkpnt)|_spirit_(?:checkpoint|sentinel)", re.IGNORECASE)
+_ANY = re.compile(
+    r"_.*_(?:gho|ghc|ghk|del|new|old|chkpnt)|_spirit_(?:(?:(?:move|sync)_)?checkpoint|sentinel|move_revert)",
+    re.IGNORECASE,
+)
 _PT_COPY = re.compile(r"_+[^_].*_new", re.IGNORECASE)
 #: The name that a tool gives to the table `{of}` when the copy takes its place.
 _FORMER = {

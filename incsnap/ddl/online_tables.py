@@ -26,7 +26,9 @@ class OnlineTable:
     trace: str = ""
     #: What was done to a copy, as the text behind ALTER TABLE and the name; "" for a text that cannot be given
     alterations: tuple[str, ...] = ()
-    is_fed: bool = True  #: whether all changes of `of` reach the copy: False once the tool's triggers are gone
+    #: Whether all changes of `of` reach the copy or, in a revert, the former: False once the tool's triggers are gone,
+    #: and behind a statement that has changed rows of `of` without events.
+    is_fed: bool = True
     #: Whether a copy was created with exactly the columns of another table and has no rows yet. Its statements are not
     #: reported, even before there is a trace.
     is_alike: bool = False

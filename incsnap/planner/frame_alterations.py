@@ -7,6 +7,7 @@ have the columns that the table had before the statement.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import pyarrow as pa
 
@@ -19,8 +20,8 @@ from incsnap.envelope.table_view import view_of
 from incsnap.events import SchemaChange
 from incsnap.mysql.catalog import shape_of
 from incsnap.mysql.column_defaults import shape_with_defaults
+from incsnap.planner.altered_tables import AlteredTable, statements_about
 from incsnap.planner.definitions import DefinitionsAt, NotCertain, defines, redefined
-from incsnap.planner.old_rows import AlteredTable, statements_about
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.change_marks import CHANGE_FIELDS
 from incsnap.tasks.described_rows import Alteration
@@ -46,9 +47,9 @@ def alteration_records(
     if table is None or not altering:
         return []
     end = definitions.end
-    alteration = Alteration(f"{end.server_uuid}:{end.file}:{end.pos}", "", {})
-    for change in altering:
-        alteration = _alteration(table, change, alteration.id).behind(alteration)
+    id_ = f"{end.server_uuid}:{end.file}:{end.pos}"
+    alterations = [_alteration(table, change, id_) for change in altering]
+    alteration = reduce(lambda before, later: later.behind(before), alterations)
     shape = _certain_shape(settings, table, definitions)
     value = None
     if shape is not None:

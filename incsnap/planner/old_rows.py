@@ -26,13 +26,12 @@ from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.checkpoint.windows import CheckpointDamaged
 from incsnap.config.patterns import TableFilter
 from incsnap.config.settings import SnapshotSettings
-from incsnap.ddl.column_origins import origins_behind
-from incsnap.ddl.old_rows import DefinedTable, Origins, changed_columns, unknown_values
-from incsnap.ddl.online_ddl import STATEMENTS_END
+from incsnap.ddl.old_rows import DefinedTable, changed_columns, unknown_values
 from incsnap.ddl.table_statements import table_statements
 from incsnap.errors import shorten
 from incsnap.events import SchemaChange
 from incsnap.mysql.defined_tables import defined_tables
+from incsnap.planner.altered_tables import AlteredTable
 from incsnap.planner.definitions import NotCertain, defines, redefined
 from incsnap.planner.signal_commands import Captured
 from incsnap.planner.start_snapshot import snapshot_of
@@ -47,47 +46,14 @@ _CHANNEL = "columns"
 _ID = "reread-"
 #: Seconds until the server is asked again, if its answer was not certain.
 _AGAIN_SECONDS = 5.0
-#: Most characters of a statement, and of reasons, in the log and in notifications.
-_MOST_SQL, _MOST_REASONS = 150, 230
+#: Most characters of reasons, in the log and in notifications.
+_MOST_REASONS = 230
 
 #: Asks a question about definitions. Returns the answer, and the statements behind the batch that it may already show.
 #: Raises NotCertain.
 Asking = Callable[
     [Callable[[], dict[TableId, DefinedTable]]], tuple[dict[TableId, DefinedTable], tuple[SchemaChange, ...]]
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class AlteredTable:
-    """A table that statements have changed and that is not compared yet."""
-
-    table: TableId  #: the table
-    sql: str = ""  #: the last of the statements, for people
-    #: where columns come from (`ddl.old_rows.Origins`), as pairs; None if a statement was not understood
-    origins: tuple[tuple[str, str | None], ...] | None = ()
-    is_away: bool = False  #: whether the last statement renames tables: it may have taken this one away for a moment
-    is_alter: bool = False  #: whether the last statement is an ALTER TABLE
-
-    def behind(self, change: SchemaChange) -> AlteredTable:
-        """Return the table behind one more statement. A swap of an online schema change is its ALTER TABLE."""
-        alteration = change.online.alteration_of(self.table)
-        origins: Origins | None = None if self.origins is None else dict(self.origins)
-        for sql in statements_about(self.table, change):
-            origins = origins_behind(origins, sql, change.session, change.online.tool_of(self.table))
-        return AlteredTable(
-            self.table,
-            shorten(alteration or change.sql, _MOST_SQL),
-            None if origins is None else tuple(sorted(origins.items())),
-            is_away=change.moves_rows_in and alteration is None,
-            is_alter=alteration is not None or change.sql.lstrip()[:5].upper() == "ALTER",
-        )
-
-
-def statements_about(table: TableId, change: SchemaChange) -> list[str]:
-    """Return the statements that the change is for `table`: for a swap of an online schema change, the alteration of
-    its copy."""
-    alteration = change.online.alteration_of(table)
-    return alteration.split(STATEMENTS_END) if alteration else [change.sql]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +203,7 @@ class OldRows:
                 continue
             decide = unknown_values if setting == "changed" else changed_columns
             origins = None if altered.origins is None else dict(altered.origins)
-            reasons = decide(before[table], after[table], origins)
+            reasons = decide(before[table], after[table], origins, altered.statements)
             if not reasons:
                 continue
             number += 1

@@ -62,7 +62,8 @@ def described_batch(batch: DataFrame) -> DescribedBatch:
         if len(schema) == len(CHANGE_FIELDS):
             is_truncated = True
         else:
-            of_kind = batch.where(col("described") == described).select("changes")
+            # A statement may leave the columns as they are. Its row has the same description then.
+            of_kind = batch.where((col("described") == described) & col("altered").isNull()).select("changes")
             rows = of_kind.mapInArrow(_unpacked, spark_schema(schema))
             changes = rows if changes is None else changes.unionByName(rows, allowMissingColumns=True)
             columns.append(stream_columns(schema))

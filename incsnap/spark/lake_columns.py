@@ -2,6 +2,8 @@
 
 The decision is pure. It compares the columns of the stream with those of the lake, by what statements say of the
 origins of columns. A step that was done already is no step any more, so the decision may be made again after a crash.
+For that each dropped or renamed column is recorded before the next step: otherwise a new column could be taken for the
+renamed one whose name it has.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class Steps:
     """The changes of a lake's table, in the order in which they are made."""
 
     dropped: list[str]  #: columns to drop
-    renamed: list[tuple[str, str]]  #: (name, new name) of columns
+    were_renamed: list[tuple[str, str]]  #: (name, new name) of columns that an earlier attempt has renamed
+    renamed: list[tuple[str, str]]  #: (name, new name) of columns; each new name is free when its turn comes
     widened: list[tuple[StructField, StructField]]  #: columns with a new type: as they are, and as MySQL has them
     added: list[StructField]  #: columns to add
     new: list[StructField]  #: columns that the stream has brought for the first time: rows get their DEFAULT
@@ -72,14 +75,18 @@ def steps(
     # After an earlier attempt a renamed column may have the name of a lost one.
     taken = {name for former, name in renamed.items() if former not in lake}
     dropped = [have.pop(name).name for name in lost if name not in taken]
-    for former, name in renamed.items():
-        if former in have:
-            if name in have:
-                raise NotFollowed(f"column {former} has the name {name} now, which another column has in the lake")
-            moved.append((have[former].name, target[name].name))
-            have[name] = have.pop(former)
+    waiting = {former: name for former, name in renamed.items() if former in have}
+    while waiting:
+        former = next((each for each, name in waiting.items() if name not in have), "")
+        if not former:
+            former, name = next(iter(waiting.items()))
+            raise NotFollowed(f"column {former} has the name {name} now, which another column has in the lake")
+        name = waiting.pop(former)
+        moved.append((have[former].name, target[name].name))
+        have[name] = have.pop(former)
     return Steps(
         dropped,
+        [(former, name) for former, name in renamed.items() if former not in lake],
         moved,
         [
             (StructField(each.name, have[name].dataType), each)

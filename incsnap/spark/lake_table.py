@@ -18,7 +18,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 from pyspark.sql.types import (
-    BooleanType,
     StructField,
     StructType,
     TimestampNTZType,
@@ -52,6 +51,18 @@ class _State:
     altered: str = ""  #: id of the last statement behind whose batch's rows the table is; "" for none
     #: the statements that the table's columns do not follow yet, as one; None if there are none
     pending: Alteration | None = None
+
+    def without(self, column: str) -> _State:
+        """Return the state behind a step that has dropped a column."""
+        return replace(self, columns=tuple(each for each in self.columns if each.lower() != column.lower()))
+
+    def with_name(self, former: str, name: str) -> _State:
+        """Return the state behind a step that has renamed a column."""
+        columns = (*self.without(former).columns, name)
+        if self.pending is None or self.pending.origins is None:
+            return replace(self, columns=columns)
+        origins = {each: origin for each, origin in self.pending.origins.items() if each != name.lower()}
+        return replace(self, columns=columns, pending=replace(self.pending, origins=origins))
 
     def dump(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False)
@@ -104,14 +115,16 @@ class LakeTable:
             pending = alteration if state.pending is None else alteration.behind(state.pending)
             self._write(replace(state, altered=alteration.id, pending=pending))
         self._followed = None
-        if columns is not None and self._state.pending is not None:
-            self.follow(columns)
+        left = self._state.pending
+        if columns is not None and left is not None:
+            self.follow(columns, is_definition=left.is_one)
 
-    def follow(self, columns: StreamColumns, *, by_statements: bool = True) -> None:
+    def follow(self, columns: StreamColumns, *, by_statements: bool = True, is_definition: bool = False) -> None:
         """Give the table these columns. Columns that the stream has never brought stay as they are.
 
-        `by_statements`: follow the statements since; without it, columns are added and widened only. Raise ConfigError
-        if the lake's format cannot follow.
+        `by_statements`: follow the statements since; without it, columns are added and widened only. `is_definition`:
+        whether the DEFAULTs in `columns` are those of the one statement since. Raise ConfigError if the lake's format
+        cannot follow.
         """
         if columns == self._followed:
             return
@@ -123,7 +136,10 @@ class LakeTable:
         except NotFollowed as error:
             raise self._not_followed(str(error)) from None
         self._alter_columns(needed)
-        self._fill(needed.new, columns.defaults, {} if pending is None else pending.defaults)
+        state = self._state
+        # Rows show the present DEFAULTs of MySQL. A later statement may have changed these.
+        values = columns.defaults if pending is None or is_definition else {}
+        self._fill(needed.new, values, {} if pending is None else pending.defaults)
         self._write(replace(state, columns=needed.columns, pending=None if by_statements else state.pending))
         self._followed = columns
 
@@ -160,10 +176,16 @@ class LakeTable:
         """Drop, rename, widen and add columns. Raise ConfigError if the format cannot do it."""
         if self._kind == "delta":
             self._allow(needed)
+        state = self._state
+        for former, name in needed.were_renamed:
+            state = state.with_name(former, name)
+        self._write(state)
         for name in needed.dropped:
             self._alter(f"DROP COLUMN {quote(name)}", f"drop column {name}")
+            self._write(self._state.without(name))
         for former, name in needed.renamed:
             self._alter(f"RENAME COLUMN {quote(former)} TO {quote(name)}", f"rename column {former} to {name}")
+            self._write(self._state.with_name(former, name))
         for present, target in needed.widened:
             types = f"{target.dataType.simpleString()} now, and {present.dataType.simpleString()} in the lake"
             self._alter(
@@ -182,8 +204,8 @@ class LakeTable:
         """
         known = [each.name for each in new if each.name in values]
         others = [each for each in new if each.name not in values and each.name.lower() in texts]
-        # The DEFAULT of a TIMESTAMP is a time of the session's zone, and a boolean's one has several forms.
-        others = [each for each in others if not isinstance(each.dataType, TimestampType | BooleanType)]
+        # The DEFAULT of a TIMESTAMP is a time of the session's zone.
+        others = [each for each in others if not isinstance(each.dataType, TimestampType)]
         if not known and not others:
             return
         row = self._spark.range(1)

@@ -39,12 +39,21 @@ class Alteration:
     origins: dict[str, str | None] | None
     #: New column in lower case -> its DEFAULT as the statement has it; only strings and numbers.
     defaults: dict[str, str] = field(default_factory=dict)
+    is_one: bool = True  #: False for several statements as one
 
     def behind(self, before: Alteration) -> Alteration:
         """Return `before` and this statement as one."""
-        names = {former: name for name, former in (self.origins or {}).items() if former}
-        earlier = {names.get(name, name): default for name, default in before.defaults.items()}
-        return replace(self, origins=composed(before.origins, self.origins), defaults={**earlier, **self.defaults})
+        origins = self.origins or {}
+        names = {former: name for name, former in origins.items() if former}
+        # A name in `origins` that is no former name is another column's now.
+        same = {name: default for name, default in before.defaults.items() if name in names or name not in origins}
+        earlier = {names.get(name, name): default for name, default in same.items()}
+        return replace(
+            self,
+            origins=composed(before.origins, self.origins),
+            defaults={**earlier, **self.defaults},
+            is_one=False,
+        )
 
     def to_json(self) -> bytes:
         """Return the alteration as JSON."""

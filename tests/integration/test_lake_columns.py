@@ -20,8 +20,8 @@ from tests.support.online_runs import gh_ost
 
 pytestmark = [pytest.mark.servers, pytest.mark.long, pytest.mark.timeout(900)]
 
-#: Statements that change the lake's table, where a step renames, widens, drops and adds columns.
-_CUTS = 8
+#: Statements that change the lake's table, where a step renames, drops and adds columns.
+_CUTS = 10
 STEPS = [
     ["INSERT INTO t VALUES (3, 'c', 0.5, 'z', 7)", "DELETE FROM t WHERE id = 2"],
     # Old rows have the DEFAULTs, though no event brings them.
@@ -83,15 +83,48 @@ def test_a_query_that_lags_follows_the_same_statements(lake: Lake, settings: Pat
     assert [line.get("error") or line["difference"] for line in lines] == ["", ""]
 
 
-def test_a_query_that_is_cut_off_between_two_steps_goes_on(lake: Lake, settings: Path, database: str) -> None:
-    steps = [["ALTER TABLE t ADD COLUMN old_0 INT, ADD COLUMN was_0 INT DEFAULT 3, ADD COLUMN wide_0 SMALLINT"]]
+@pytest.mark.parametrize("more", [(), ("--lag",)], ids=["back to back", "behind"])
+def test_old_rows_keep_the_default_of_the_statement_that_added_the_column(
+    lake: Lake, settings: Path, database: str, more: tuple[str, ...]
+) -> None:
+    later = [
+        "ALTER TABLE t ADD COLUMN legacy INT DEFAULT 1, ADD COLUMN anew INT DEFAULT 5",
+        "ALTER TABLE t ALTER legacy SET DEFAULT 0, DROP COLUMN anew",
+        "ALTER TABLE t ADD COLUMN anew INT",
+        "INSERT INTO t (id) VALUES (9)",
+    ]
+    lines = followed(lake, settings, database, [["UPDATE t SET n = 2"], later], *more)
+
+    assert [line.get("error") or line["difference"] for line in lines] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("columns", "altered", "kept", "new"),
+    [
+        (
+            "ADD COLUMN old_0 INT, ADD COLUMN was_0 INT DEFAULT 3, ADD COLUMN wide_0 SMALLINT",
+            "DROP COLUMN old_{before}, RENAME COLUMN was_{before} TO was_{at}, MODIFY wide_{before} INT,"
+            " ADD COLUMN old_{at} INT DEFAULT {at}, ADD COLUMN wide_{at} SMALLINT",
+            "was_{before}",
+            "old_{at}",
+        ),
+        (
+            "ADD COLUMN last INT DEFAULT -2, ADD COLUMN present INT DEFAULT -1, ADD COLUMN next INT DEFAULT 0",
+            "DROP COLUMN last, CHANGE present last INT, CHANGE next present INT, ADD COLUMN next INT DEFAULT {at}",
+            "present",
+            "next",
+        ),
+    ],
+    ids=["new names", "names that are taken again"],
+)
+def test_a_query_that_is_cut_off_between_two_steps_goes_on(
+    lake: Lake, settings: Path, database: str, columns: str, altered: str, kept: str, new: str
+) -> None:
+    steps = [[f"ALTER TABLE t {columns}"]]
     for at in range(1, _CUTS + 1):
-        altered = (
-            f"ALTER TABLE t DROP COLUMN old_{at - 1}, RENAME COLUMN was_{at - 1} TO was_{at}, MODIFY wide_{at - 1} INT,"
-            f" ADD COLUMN old_{at} INT DEFAULT {at}, ADD COLUMN wide_{at} SMALLINT"
-        )
-        steps.append([f"UPDATE t SET was_{at - 1} = {at} WHERE id = 1", f"DELETE FROM t WHERE id = {at + 1}", altered])
-        steps[-1].append(f"INSERT INTO t (id, part, old_{at}) VALUES ({at + 2}, 'x', 0)")
+        update, alter, added = (each.format(before=at - 1, at=at) for each in (kept, altered, new))
+        steps.append([f"UPDATE t SET {update} = {at} WHERE id = 1", f"DELETE FROM t WHERE id = {at + 1}"])
+        steps[-1] += [f"ALTER TABLE t {alter}", f"INSERT INTO t (id, part, {added}) VALUES ({at + 2}, 'x', 0)"]
 
     lines = followed(lake, settings, database, steps, "--cut")
 
@@ -121,12 +154,17 @@ def test_a_change_that_a_format_cannot_carry_is_refused_by_name(lake: Lake, sett
     assert f"{lake.format} cannot change column n, which is string now, and int in the lake" in error
 
 
+@pytest.mark.parametrize(
+    "renames",
+    [["RENAME TABLE t TO old, u TO t"], ["ALTER TABLE t RENAME TO old", "ALTER TABLE u RENAME TO t"]],
+    ids=["at once", "in two steps"],
+)
 def test_a_table_that_takes_the_place_of_another_is_refused_if_columns_may_be_renamed(
-    lake: Lake, settings: Path, database: str
+    lake: Lake, settings: Path, database: str, renames: list[str]
 ) -> None:
     if lake is not DELTA:
         pytest.skip("the rule does not depend on the format")
-    swap = ["CREATE TABLE u LIKE t", "ALTER TABLE u DROP COLUMN n, ADD COLUMN m INT", "RENAME TABLE t TO old, u TO t"]
+    swap = ["CREATE TABLE u LIKE t", "ALTER TABLE u DROP COLUMN n, ADD COLUMN m INT", *renames]
     lines = followed(lake, settings, database, [["UPDATE t SET n = 2"], swap])
 
     assert "columns n may be m under new names" in lines[-1]["error"]

@@ -11,13 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from incsnap.errors import ConfigError
+from incsnap.spark.described_batches import described_batch
 from incsnap.spark.frames import HIDDEN_KEY, KEY
 from incsnap.spark.merging import merge_into, merge_statement, newest_changes
+from incsnap.tasks import blocks
+from incsnap.tasks.change_marks import CHANGE_FIELDS
+from incsnap.tasks.described_rows import Alteration
 from tests.support.waiting import wait_until
 
 METADATA = "_op string, _ts timestamp, _gtid string, _position string, _snapshot boolean"
@@ -57,6 +62,19 @@ def test_each_key_is_as_its_last_change_by_position_left_it(spark: SparkSession)
         ("c", 3, "moved"),
         ("c", None, "no key"),
     }
+
+
+def test_a_statement_that_leaves_the_columns_as_they_are_is_told_apart_from_changes(spark: SparkSession) -> None:
+    schema = pa.schema([*CHANGE_FIELDS, ("id", pa.int32())])
+    changes = pa.RecordBatch.from_arrays([pa.nulls(2, each.type) for each in schema], schema=schema)
+    described, alteration = schema.serialize().to_pybytes(), Alteration("1", "CREATE INDEX i ON t (id)", {})
+    rows = [(described, None, bytes(blocks.encode(changes))), (described, alteration.to_json(), None)]
+
+    of_batch = described_batch(spark.createDataFrame(rows, "described binary, altered binary, changes binary"))
+
+    assert (of_batch.alteration, [of_batch.behind]) == (alteration, list(of_batch.columns))
+    assert of_batch.changes is not None
+    assert of_batch.changes.count() == 2
 
 
 def test_a_key_may_have_any_name(spark: SparkSession) -> None:

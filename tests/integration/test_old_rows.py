@@ -14,7 +14,7 @@ from pymysql.cursors import Cursor
 from incsnap.config.settings import Settings
 from incsnap.planner.chunk_readers import ReadOrders
 from lab.addresses import MySqlAddress
-from tests.support.online_runs import gh_ost
+from tests.support.online_runs import gh_ost, revert
 from tests.support.planned_job import MakeJob, PlannedJob, ReadersAtHand, planned_jobs, settings_of
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -186,6 +186,36 @@ def test_two_statements_in_a_row_ask_for_one_snapshot(cursor: Cursor, make_job: 
     assert len(notes(job, "STARTED")) == 1
 
 
+@pytest.mark.parametrize("reread", ["changed", "all"])
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["MODIFY n INT NOT NULL", "MODIFY n INT NULL"],
+        [
+            "MODIFY v VARCHAR(9) CHARACTER SET latin1",
+            "MODIFY v VARBINARY(9)",
+            "MODIFY v VARCHAR(9) CHARACTER SET utf8mb4",
+        ],
+        ["ADD x INT DEFAULT 5 NULL", "ALTER x DROP DEFAULT"],
+        ["ADD x INT AS (id * 2) STORED", "MODIFY x INT"],
+    ],
+    ids=["null", "charset", "default", "generated"],
+)
+def test_what_the_first_of_two_statements_did_is_read_although_the_last_one_hides_it(
+    cursor: Cursor, make_job: Any, database: str, statements: list[str], reread: str
+) -> None:
+    cursor.execute("SET SESSION sql_mode = ''")
+    cursor.execute("UPDATE items SET n = NULL, v = 'Ã¤' WHERE id = 2")
+    job = begun(make_job(incsnap__online__ddl__reread=reread), cursor)
+    for statement in statements:
+        cursor.execute(f"ALTER TABLE items {statement}")
+    stream(job, cursor)
+    stream(job, cursor)
+
+    assert topic_of(job, database) == table_of(cursor)
+    assert len(notes(job, "STARTED")) == 1
+
+
 def test_a_statement_during_the_snapshot_asks_once_more(
     cursor: Cursor, make_job: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,3 +344,25 @@ def test_a_swap_of_a_tool_is_the_alter_table_that_it_makes(
     if asks:
         assert started[0]["reason"].startswith(f"ALTER TABLE `{database}`.`items` {alter}")
         assert topic_of(job, database) == table_of(cursor)
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+def test_a_run_of_a_tool_and_its_revert_leave_the_topic_equal_to_the_table(
+    cursor: Cursor, make_job: Any, database: str, at_once: bool
+) -> None:
+    job = begun(make_job(table__include__list=rf"{database}\..*"), cursor)
+    for statement in gh_ost(database, "items", "DROP n", drops_old=False):
+        cursor.execute(statement)
+        if statement.endswith("AUTO_INCREMENT=11"):
+            cursor.execute("INSERT INTO _items_gho SELECT id, v FROM items")
+    if not at_once:
+        stream(job, cursor)
+    for statement in ("UPDATE items SET v = 'x' WHERE id = 1", "UPDATE _items_del SET v = 'x' WHERE id = 1"):
+        cursor.execute(statement)
+    for statement in revert(database, "items"):
+        cursor.execute(statement)
+    stream(job, cursor)
+    stream(job, cursor)
+
+    assert topic_of(job, database) == table_of(cursor)
+    assert len(notes(job, "STARTED")) == 1

@@ -27,7 +27,7 @@ from incsnap.mysql.session import connect
 from lab.fetched_lake import LAKES
 from lab.lake_query import lake_session
 
-_PATIENCE_SECONDS = 90.0
+_PATIENCE_SECONDS = 400.0
 _CUT = "the query is cut off here"
 
 
@@ -59,11 +59,13 @@ def lake_columns(
             if lag and number:
                 query = started(spark, config, table, name, kind)
             deadline = time.monotonic() + _PATIENCE_SECONDS
-            while query.isActive and time.monotonic() < deadline and differs(spark, name, connection, table):
-                time.sleep(0.5)
-                if _CUT in str(query.exception()):
+            while time.monotonic() < deadline:
+                if not query.isActive and _CUT in str(query.exception()):
                     tell({"cut": number})
                     query = started(spark, config, table, name, kind)
+                if not query.isActive or not differs(spark, name, connection, table):
+                    break
+                time.sleep(0.5)
             if not query.isActive:
                 tell({"error": str(query.exception())})
                 os._exit(0)

@@ -66,6 +66,33 @@ def test_steps_that_were_done_before_a_crash_are_left_out(
     assert [each.name for each in needed.new] == ["x"]
 
 
+EMAIL: dict[str, str | None] = {"old_email": "email", "email": "new_email"}
+
+
+@pytest.mark.parametrize("present", ["id email new_email", "id new_email email"])
+@pytest.mark.parametrize("names", ["id email old_email", "id old_email email"])
+def test_a_column_is_renamed_once_its_new_name_is_free(names: str, present: str) -> None:
+    needed = of(names, present, present, EMAIL)
+
+    assert needed.renamed == [("email", "old_email"), ("new_email", "email")]
+    assert (needed.dropped, needed.added, needed.new) == ([], [], [])
+
+
+def test_a_column_that_was_renamed_before_a_crash_is_told_apart_from_a_new_one_of_its_name() -> None:
+    done: list[tuple[str, str, dict[str, str | None]]] = [
+        # What the crash has kept from being recorded is seen from the names in the lake.
+        ("id old_email new_email", "id email new_email", EMAIL),
+        ("id old_email email", "id new_email old_email", {"email": "new_email"}),
+    ]
+    for present, brought, origins in done:
+        needed = of("id old_email email", present, brought, origins)
+        assert len([*needed.were_renamed, *needed.renamed]) == len(origins)
+        assert len(needed.were_renamed) == 1
+        assert (needed.dropped, needed.added, needed.new) == ([], [], [])
+    needed = of("id b a", "id b a", "id b", {"a": None})
+    assert (needed.dropped, needed.renamed, [each.name for each in needed.new]) == ([], [], ["a"])
+
+
 def test_a_column_that_is_dropped_and_added_again_begins_anew() -> None:
     needed = of("id x", "id x", "id x", {"x": None})
 

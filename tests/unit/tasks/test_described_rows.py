@@ -12,9 +12,21 @@ def test_two_statements_are_one_with_the_names_behind_both() -> None:
     both = second.behind(first)
 
     assert (both.id, both.sql) == ("b", "second")
+    assert (first.is_one, second.is_one, both.is_one) == (True, True, False)
     assert both.origins is not None
     assert {name: both.origins[name] for name in ("y", "z", "fee")} == {"y": None, "z": None, "fee": "price"}
     assert both.defaults == {"y": "1", "z": "2"}
+
+
+def test_a_column_that_has_the_name_of_an_earlier_one_does_not_have_its_default() -> None:
+    added, dropped = Alteration("a", "", {"n": None}, {"n": "5"}), Alteration("b", "", {})
+
+    gone = dropped.behind(added)
+
+    assert Alteration("c", "", {"n": None}).behind(gone).defaults == {}
+    assert Alteration("c", "", {"n": None}, {"n": "6"}).behind(gone).defaults == {"n": "6"}
+    assert Alteration("c", "", {"n": "m"}).behind(gone).defaults == {}
+    assert Alteration("c", "", {"m": "n", "n": None}).behind(added).defaults == {"m": "5"}
 
 
 def test_a_statement_that_is_not_understood_makes_both_unknown() -> None:

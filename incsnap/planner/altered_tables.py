@@ -1,0 +1,73 @@
+"""The tables that statements have changed and that are not compared yet (`old_rows`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from incsnap.ddl.column_origins import origins_behind, read_alteration
+from incsnap.ddl.column_statements import NO_STATEMENT, ColumnStatements
+from incsnap.ddl.old_rows import Origins
+from incsnap.ddl.online_ddl import STATEMENTS_END
+from incsnap.errors import shorten
+from incsnap.events import SchemaChange
+from incsnap.tables import TableId
+
+#: Most characters of a statement in the log and in notifications.
+_MOST_SQL = 150
+
+
+@dataclass(frozen=True, slots=True)
+class AlteredTable:
+    """A table that statements have changed and that is not compared yet."""
+
+    table: TableId  #: the table
+    sql: str = ""  #: the last of the statements, for people
+    #: where columns come from (`ddl.old_rows.Origins`), as pairs; None if a statement was not understood
+    origins: tuple[tuple[str, str | None], ...] | None = ()
+    is_away: bool = False  #: whether the last statement renames tables: it may have taken this one away for a moment
+    is_alter: bool = False  #: whether the last statement is an ALTER TABLE
+    statements: ColumnStatements = NO_STATEMENT  #: the statements that have defined columns
+
+    def behind(self, change: SchemaChange) -> AlteredTable:
+        """Return the table behind one more statement. A swap of an online schema change is its ALTER TABLE."""
+        alteration = change.online.alteration_of(self.table)
+        origins: Origins | None = None if self.origins is None else dict(self.origins)
+        statements = self._statements_behind(change)
+        for sql in statements_about(self.table, change):
+            origins = origins_behind(origins, sql, change.session, change.online.tool_of(self.table))
+        if change.tables is None:
+            origins = None  # it may be about this table
+        elif not alteration and self._is_replaced(change):
+            origins = None  # the columns are those of another table
+            # What earlier statements have defined is hidden, too.
+            had_others = bool(self.sql) and not self.is_away
+            statements = replace(statements, others=statements.others + (2 if had_others else 1))
+        return AlteredTable(
+            self.table,
+            shorten(alteration or change.sql, _MOST_SQL),
+            None if origins is None else tuple(sorted(origins.items())),
+            is_away=change.moves_rows_in and alteration is None,
+            is_alter=alteration is not None or change.sql.lstrip()[:5].upper() == "ALTER",
+            statements=statements,
+        )
+
+    def _is_replaced(self, change: SchemaChange) -> bool:
+        """Whether another table has this one's name behind the statement."""
+        return bool(change.moved_away) and not change.moves_away(self.table)
+
+    def _statements_behind(self, change: SchemaChange) -> ColumnStatements:
+        """Return the statements that have defined columns, with this one."""
+        read = (read_alteration(sql, change.session) for sql in statements_about(self.table, change))
+        added = self.statements.columns
+        if self.origins is not None:
+            added = tuple(name for name, former in self.origins if former is None)
+        return self.statements.behind([each for each in read if each is not None], added)
+
+
+def statements_about(table: TableId, change: SchemaChange) -> list[str]:
+    """Return the statements that the change is for `table`: for a swap of an online schema change, the alteration of
+    its copy. Return none if the statement may be about another table."""
+    if change.tables is None:
+        return []
+    alteration = change.online.alteration_of(table)
+    return alteration.split(STATEMENTS_END) if alteration else [change.sql]
