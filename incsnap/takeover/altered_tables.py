@@ -47,7 +47,7 @@ def described(
             "Grant the user SELECT on them, so that SHOW CREATE TABLE works.",
         )
     # The statements are asked for behind the definitions: what is altered in between is behind the job's place too.
-    options = _options(settings.model_copy(update={"include_schema_changes": True}), connection)
+    options = _options(settings, connection)
     altered = [each for each in _statements(settings, connection, delivered, options) if defines(each)]
     if captured := [each for each in altered if options.is_captured(each)]:
         raise ConfigError(f"{_ALTERED_BEHIND}: {shorten(captured[0].sql)}", RUN_AGAIN)
@@ -62,7 +62,11 @@ def what_it_needs(settings: Settings, connection: Connection[Any], files: Files,
     """Return what the connector's schema history needs, in sentences.
 
     Debezium describes the tables by its schema history up to the offset. Statements that ran while the job did are not
-    in it. Raise ConfigError if a table was altered behind the job's place: no history would be right then.
+    in it. By default Debezium knows all tables of the server. It fails at the ALTER of a column that it does not know,
+    and a table that takes the name of another one must be known too. So statements about all tables count.
+
+    Raise ConfigError if a table was altered behind the job's place: no history would be right then. The connector reads
+    such a statement about a table that is not captured itself, if its history is right.
     """
     anew = (
         "In the connector's file give schema.history.internal.kafka.topic a new name and set snapshot.mode=recovery"
@@ -72,12 +76,14 @@ def what_it_needs(settings: Settings, connection: Connection[Any], files: Files,
     begin = GtidSet.parse(taken.delivered) if taken is not None else first.stream.delivered if first else GtidSet()
     try:
         options = _options(settings, connection)
-        changes = [each for each in _statements(settings, connection, begin, options) if options.is_captured(each)]
+        statements = _statements(settings, connection, begin, options)
     except (ServerUnreachable, ConnectionLost) as error:
         return [f"Whether tables were altered since the job began is not known: {shorten(error)}", anew]
-    behind = [each for each in changes if each.origin and not GtidSet.parse(each.origin.gtid) <= stream.delivered]
-    if behind:
-        raise ConfigError(f"{_ALTERED_BEHIND}: {shorten(behind[0].sql)}", RUN_AGAIN)
+    counted = [each for each in statements if not settings.only_captured_ddl or options.is_captured(each)]
+    behind = [each for each in counted if each.origin and not GtidSet.parse(each.origin.gtid) <= stream.delivered]
+    changes = [each for each in counted if each not in behind]
+    if wrong := [each for each in behind if changes or taken is None or options.is_captured(each)]:
+        raise ConfigError(f"{_ALTERED_BEHIND}: {shorten(wrong[0].sql)}", RUN_AGAIN)
     if changes:
         ran = f"{len(changes)} statements about tables ran while the job did, such as: {shorten(changes[0].sql)}."
         return [ran, f"The connector's schema history does not have them. {anew}"]
@@ -87,7 +93,9 @@ def what_it_needs(settings: Settings, connection: Connection[Any], files: Files,
 
 
 def _options(settings: Settings, connection: Connection[Any]) -> CaptureOptions:
-    return capture_options(settings, tuple(sorted(catalog.charsets(connection).items())), follows=False)
+    """Return the options for the statements about all tables that the connector's schema history has."""
+    charsets = tuple(sorted(catalog.charsets(connection).items()))
+    return capture_options(settings, charsets, follows=not settings.only_captured_ddl)
 
 
 def _statements(
