@@ -14,6 +14,7 @@ from incsnap.binlog.statement_search import statements_behind
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import kept_first_offset
 from incsnap.checkpoint.taken_over import taken_over
+from incsnap.config.patterns import is_builtin
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, ServerUnreachable, shorten
 from incsnap.events import SchemaChange, StreamPosition
@@ -34,12 +35,18 @@ def described(
 ) -> tuple[dict[str, str | None], dict[TableId, str]]:
     """Return what the schema history is to have where the job has stopped.
 
-    The first result has the character set of each database; None if the database does not exist any more. The second
-    has the text of SHOW CREATE TABLE of each table. `known` are the databases that the history names. Raise ConfigError
-    if a captured table was altered behind `delivered`, or if its definition cannot be read.
+    The first result has the character set of each database; None if the user sees no such database. The second has the
+    text of SHOW CREATE TABLE of each table. `known` are the databases that the history names: by default it has all of
+    the server, and the connector reads their statements too. Raise ConfigError if a captured table was altered behind
+    `delivered`, or if its definition cannot be read.
     """
-    reported = settings.tables if settings.only_captured_ddl else settings.tables.of_whole_databases()
-    tables = catalog.tables(connection, reported)
+    whole, only_captured = settings.tables.of_whole_databases(), settings.only_captured_ddl
+    others = set() if only_captured else {each for each in known if not is_builtin(each)}
+    tables = [
+        table
+        for table in catalog.all_tables(connection)
+        if table.database in others or (settings.tables if only_captured else whole).included(table)
+    ]
     definitions = definitions_of(connection, dict.fromkeys(tables, ""))
     if unseen := [table for table in tables if table not in definitions and settings.tables.included(table)]:
         raise ConfigError(
@@ -55,7 +62,7 @@ def described(
     kept = {table: each.ddl for table, each in definitions.items() if not redefined(table, altered)}
     charsets = catalog.database_charsets(connection)
     named = {*known, *(table.database for table in tables)}
-    return {each: charsets.get(each) for each in named if settings.tables.has_database(each)}, kept
+    return {each: charsets.get(each) for each in named if each in others or settings.tables.has_database(each)}, kept
 
 
 def what_it_needs(settings: Settings, connection: Connection[Any], files: Files, stream: StreamPosition) -> list[str]:

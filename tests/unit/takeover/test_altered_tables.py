@@ -14,11 +14,16 @@ from incsnap.envelope.seam import RecordPlace, Seam
 from incsnap.errors import ConfigError
 from incsnap.events import Origin, SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
+from incsnap.mysql.table_definitions import Definition, shown
+from incsnap.tables import TableId
 from incsnap.takeover import altered_tables
 from tests.support.files_in_memory import FilesInMemory
 from tests.support.job_settings import loaded_with
 
 _SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+_TABLES = [TableId("crm", "people"), TableId("erp", "bills"), TableId("shop", "audit"), TableId("shop", "orders")]
+_DATABASES = ("crm", "erp", "mysql", "shop")
+_MADE = Definition("CREATE TABLE `t` (`id` int)", shown("CREATE TABLE `t` (`id` int)"))
 _ONLY_CAPTURED = {"schema__history__internal__store__only__captured__tables__ddl": "true"}
 
 
@@ -34,6 +39,9 @@ class Binlog:
             database__include__list="shop", table__include__list=r"shop\.orders", **settings
         ).settings
         monkeypatch.setattr(altered_tables, "statements_behind", self._behind)
+        monkeypatch.setattr(altered_tables, "definitions_of", lambda _, tables: dict.fromkeys(tables, _MADE))
+        monkeypatch.setattr(altered_tables.catalog, "all_tables", lambda _: _TABLES)
+        monkeypatch.setattr(altered_tables.catalog, "database_charsets", lambda _: dict.fromkeys(_DATABASES, "latin1"))
         monkeypatch.setattr(altered_tables.catalog, "charsets", lambda _: {})
         monkeypatch.setattr(altered_tables.watermarks, "purged", lambda _: GtidSet())
         monkeypatch.setattr(altered_tables.watermarks, "server_uuid", lambda _: _SERVER)
@@ -54,6 +62,12 @@ class Binlog:
         stream = StreamPosition(delivered, "binlog.000001", 9_000)
         connection: Any = None
         return " ".join(altered_tables.what_it_needs(self._settings, connection, self.files, stream))
+
+    def described(self, known: set[str]) -> tuple[dict[str, str | None], dict[TableId, str]]:
+        """Return what a history that names the databases `known` is to have."""
+        connection: Any = None
+        delivered = GtidSet.parse(f"{_SERVER}:1-{10 + self.passed}")
+        return altered_tables.described(self._settings, connection, delivered, known)
 
     def _behind(self, connect: object, server_id: int, options: CaptureOptions, *_: object) -> list[SchemaChange]:
         return [each for each in self.statements if options.concerns(each)]
@@ -115,3 +129,26 @@ def test_no_definitions_of_now_are_right_if_another_table_was_altered_behind_the
 
     with pytest.raises(ConfigError, match="RENAME COLUMN"):
         binlog.needs()
+
+
+def test_the_databases_of_the_history_are_described_too_if_they_are_not_captured(binlog: Binlog) -> None:
+    databases, tables = binlog.described({"crm", "gone", "shop"})
+
+    assert databases == {"crm": "latin1", "gone": None, "shop": "latin1"}
+    assert sorted(tables) == [TableId("crm", "people"), TableId("shop", "audit"), TableId("shop", "orders")]
+
+
+def test_only_captured_tables_are_described_if_the_history_has_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    binlog = Binlog(monkeypatch, **_ONLY_CAPTURED)
+
+    assert binlog.described({"crm", "shop"}) == ({"shop": "latin1"}, {TableId("shop", "orders"): _MADE.ddl})
+
+
+def test_a_table_of_another_database_that_was_altered_behind_the_jobs_place_is_left_out(binlog: Binlog) -> None:
+    binlog.run("ALTER TABLE people ADD c INT", database="crm")
+    binlog.passed = 0
+
+    databases, tables = binlog.described({"crm", "shop"})
+
+    assert databases["crm"] == "latin1"
+    assert TableId("crm", "people") not in tables
