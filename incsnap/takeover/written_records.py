@@ -76,8 +76,8 @@ def written_records(
         written.truncations |= reading.truncations
         if reading.last is not None and reading.last[0] >= greatest:
             greatest, written.last = reading.last[0], (part.topic, part.partition, reading.last[1])
-        if reading.last is not None and reading.greatest is not None and reading.greatest > reading.last[0]:
-            written.cut.append((part.topic, part.partition, reading.last[1]))
+        if reading.keyed is not None and reading.greatest is not None and reading.greatest > reading.keyed[0]:
+            written.cut.append((part.topic, part.partition, reading.keyed[1]))
         if reading.end is not None and reading.end > least:
             written.ends.append(PartitionEnd(part.topic, part.partition, reading.end))
         if reading.unplaced:
@@ -95,6 +95,8 @@ def written_records(
 class PartitionReading:
     """The reading of one partition: what its records say about its end.
 
+    Records without a key do not move the end, because Kafka's producer puts them into any partition. The tables of one
+    topic may be with and without a key.
     `is_exact`: whether the places of records tell the row of an event. Otherwise the end is before the last event.
     """
 
@@ -104,7 +106,9 @@ class PartitionReading:
         self._deleted: bytes | None = None  #: key of the deletion at the end
         self.end: RecordPlace | None = None  #: place of the first record that is sent again; None: unknown
         self.last: tuple[RecordPlace, int] | None = None  #: place and offset of the last record with a place
-        self.greatest: RecordPlace | None = None  #: greatest place; it exceeds the last one behind a cut repetition
+        self.keyed: tuple[RecordPlace, int] | None = None  #: the same of the last record with a key
+        #: greatest place of a record with a key; it exceeds the last one behind a cut repetition
+        self.greatest: RecordPlace | None = None
         self.keyless: set[tuple[int, int, int]] = set()  #: places of records without a key
         self.unplaced = 0  #: records behind the end, or without any end, that come again
         self.files: dict[int, str] = {}  #: number of a binlog file -> its name
@@ -152,18 +156,19 @@ class PartitionReading:
         )
         if not self._is_exact:
             places[2:] = 0
-        last, greatest = (RecordPlace(*places[:, at].tolist()) for at in (-1, np.lexsort(places[::-1])[-1]))
-        self.greatest = max(self.greatest or greatest, greatest)
-        self.last, self.unplaced = (last, events.column("offset")[-1].as_py()), 0
+        offsets = events.column("offset")
+        self.last, self.unplaced = (RecordPlace(*places[:, -1].tolist()), offsets[-1].as_py()), 0
         if not self._is_exact:
             # The event may have rows that are not there yet.
-            self.unplaced = int(((places[0] == last.file) & (places[1] == last.pos)).sum())
-        without_key = events.column("key").is_null().to_numpy(zero_copy_only=False)
-        if without_key.any():
-            # Kafka's producer puts such a record into any partition.
-            if self._is_exact:
-                self.keyless.update(map(tuple, places[:3, without_key].T.tolist()))
-        else:
+            self.unplaced = int(((places[0] == places[0, -1]) & (places[1] == places[1, -1])).sum())
+        has_key = events.column("key").is_valid().to_numpy(zero_copy_only=False)
+        if self._is_exact:
+            self.keyless.update(map(tuple, places[:3, ~has_key].T.tolist()))
+        if has_key.any():
+            keyed = places[:, has_key]
+            last, greatest = (RecordPlace(*keyed[:, at].tolist()) for at in (-1, np.lexsort(keyed[::-1])[-1]))
+            self.greatest = max(self.greatest or greatest, greatest)
+            self.keyed = last, offsets[int(np.flatnonzero(has_key)[-1])].as_py()
             self.end = last.next if self._is_exact else last
 
     def _count_unplaced(self, batch: RecordBatch, unplaced: Array) -> None:
@@ -174,13 +179,13 @@ class PartitionReading:
 
     def _add_tombstones(self, batch: RecordBatch) -> None:
         """Move the end behind the tombstone of the deletion that it stands at, if the tombstone is there."""
-        assert self.last is not None
+        assert self.keyed is not None
         columns = (batch.column(name).to_pylist() for name in ("state", "key", "offset"))
         for state, key, offset in zip(*columns, strict=True):
-            if offset == self.last[1]:
+            if offset == self.keyed[1]:
                 self._deleted = key
-            elif offset > self.last[1] and state == TOMBSTONE and key == self._deleted:
-                self.end = replace(self.last[0], step=TOMBSTONE_STEP + 1)
+            elif offset > self.keyed[1] and state == TOMBSTONE and key == self._deleted:
+                self.end = replace(self.keyed[0], step=TOMBSTONE_STEP + 1)
 
 
 def _parts(client: ClientSettings, counts: Mapping[str, int], seconds: int) -> Iterable[PartitionPart]:

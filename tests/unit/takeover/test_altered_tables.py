@@ -14,6 +14,7 @@ from incsnap.envelope.seam import RecordPlace, Seam
 from incsnap.errors import ConfigError
 from incsnap.events import Origin, SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
+from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.table_definitions import Definition, shown
 from incsnap.tables import TableId
 from incsnap.takeover import altered_tables
@@ -40,12 +41,12 @@ class Binlog:
         ).settings
         monkeypatch.setattr(altered_tables, "statements_behind", self._behind)
         monkeypatch.setattr(altered_tables, "definitions_of", lambda _, tables: dict.fromkeys(tables, _MADE))
-        monkeypatch.setattr(altered_tables.catalog, "all_tables", lambda _: _TABLES)
-        monkeypatch.setattr(altered_tables.catalog, "database_charsets", lambda _: dict.fromkeys(_DATABASES, "latin1"))
-        monkeypatch.setattr(altered_tables.catalog, "charsets", lambda _: {})
-        monkeypatch.setattr(altered_tables.watermarks, "purged", lambda _: GtidSet())
-        monkeypatch.setattr(altered_tables.watermarks, "server_uuid", lambda _: _SERVER)
-        monkeypatch.setattr(altered_tables.watermarks, "high_watermark", lambda _: ("binlog.000001", 9_000))
+        monkeypatch.setattr(catalog, "all_tables", lambda _: _TABLES)
+        monkeypatch.setattr(catalog, "database_charsets", lambda _: dict.fromkeys(_DATABASES, "latin1"))
+        monkeypatch.setattr(catalog, "charsets", lambda _: {})
+        monkeypatch.setattr(watermarks, "purged", lambda _: GtidSet())
+        monkeypatch.setattr(watermarks, "server_uuid", lambda _: _SERVER)
+        monkeypatch.setattr(watermarks, "high_watermark", lambda _: ("binlog.000001", 9_000))
 
     def run(self, *statements: str, database: str = "shop") -> None:
         """Append statements of a session in `database`."""

@@ -20,12 +20,12 @@ _FORM = PlaceForm(RecordForm(envelope=True, key_schemas=False, schemas=False))
 class Message:
     """A message of Kafka."""
 
-    def __init__(self, offset: int, op: str, pos: int, row: int = 0) -> None:
-        self._offset, self._op = offset, op
+    def __init__(self, offset: int, op: str, pos: int, row: int = 0, *, has_key: bool = True) -> None:
+        self._offset, self._op, self._has_key = offset, op, has_key
         self._source = {"snapshot": "false", "file": "binlog.000012", "pos": pos, "row": row}
 
     def key(self) -> bytes | None:
-        return None if self._op == "t" else b'{"id":1}'
+        return b'{"id":1}' if self._has_key and self._op != "t" else None
 
     def value(self) -> bytes:
         after = {"id": 1} if self._op in ("c", "u") else None
@@ -56,6 +56,15 @@ def test_the_record_of_a_truncation_has_a_place_and_does_not_move_the_end() -> N
     )
     assert (reading.unplaced, reading.keyless) == (0, set())
     assert reading_of(Message(0, "t", 400)).end is None
+
+
+def test_a_record_without_a_key_does_not_hide_the_end_of_those_with_keys() -> None:
+    reading = reading_of(Message(0, "c", 100), Message(1, "c", 200, has_key=False), Message(2, "d", 300))
+    assert reading.end == RecordPlace(12, 300).next
+    assert reading.keyless == {(12, 200, 0)}
+
+    reading = reading_of(Message(0, "c", 100), Message(1, "c", 200, has_key=False))
+    assert reading.end == RecordPlace(12, 100, 0, ROW_STEP).next
 
 
 def test_a_record_of_another_form_is_refused() -> None:
