@@ -256,11 +256,15 @@ def sent_statements(values: Iterable[Mapping[str, Any]], upto: tuple[str, int]) 
 def sent_transactions(values: Iterable[Mapping[str, Any]]) -> tuple[GtidSet, GtidSet]:
     """Return the transactions whose BEGIN, and those whose END, a transaction topic has.
 
-    `values`: values of its records.
+    `values`: values of its records. Transactions from the time before gtid_mode=ON do not count: their ids are
+    `file=...,pos=...`.
     """
     begun, ended = GtidSet(), GtidSet()
     for value in values:
-        gtid = GtidSet.parse(str(value["id"]))
+        try:
+            gtid = GtidSet.parse(str(value["id"]))
+        except ValueError:
+            continue
         if value.get("status") == "BEGIN":
             begun |= gtid
         else:

@@ -9,8 +9,9 @@ import pytest
 
 from incsnap.envelope.seam import ROW_STEP, RecordPlace
 from incsnap.errors import ConfigError
+from incsnap.gtid import GtidSet
 from incsnap.takeover.record_places import PlaceForm, record_places
-from incsnap.takeover.written_records import PartitionReading, sent_statements
+from incsnap.takeover.written_records import PartitionReading, sent_statements, sent_transactions
 from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.topic_side import PartitionPart
 
@@ -94,3 +95,19 @@ def test_statements_of_an_earlier_server_do_not_count() -> None:
 
     assert sent_statements(values, upto) == RecordPlace(3, 300, 0, ROW_STEP + 1)
     assert sent_statements(values[:4], upto) is None
+
+
+def test_transactions_without_a_gtid_do_not_count() -> None:
+    gtids = [f"3e11fa47-71ca-11e1-9e33-c80aa9429562:{number}" for number in (6, 7)]
+    values = [
+        {"status": "BEGIN", "id": "file=mysql-bin.000003,pos=154"},
+        {"status": "END", "id": "file=mysql-bin.000003,pos=154"},
+        {"status": "BEGIN", "id": gtids[0]},
+        {"status": "END", "id": gtids[0]},
+        {"status": "BEGIN", "id": gtids[1]},
+    ]
+
+    begun, ended = sent_transactions(values)
+
+    assert begun == GtidSet.parse(",".join(gtids))
+    assert ended == GtidSet.parse(gtids[0])
