@@ -13,6 +13,7 @@ from typing import Any
 
 from pymysql.connections import Connection
 
+from incsnap.binlog.time_search import first_time_behind
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import kept_first_offset
 from incsnap.checkpoint.location import own_part
@@ -26,7 +27,7 @@ from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_ends import ends_by_topic
 from incsnap.mysql import catalog, watermarks
-from incsnap.mysql.session import QueryRefusedError, connect, query
+from incsnap.mysql.session import QueryRefusedError, connect, dial, query
 from incsnap.mysql.start_place import events_of, require_sendable
 from incsnap.mysql.xa import prepared_xids
 from incsnap.planner.chosen_rows import ChosenRowsOf
@@ -99,7 +100,8 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
         # Before the topics are read: what comes later is seen at the job's first start.
         tables = catalog.tables(connection, settings.tables)
         ends = ends_by_topic(client, (topic for table in tables for topic in topics_of(settings, table)))
-        written = written_records(client, topics.forms, offset.seconds, least)
+        seconds = offset.seconds or _seconds_of(connection, settings, delivered)
+        written = written_records(client, topics.forms, seconds, least, delivered)
         logged = watermarks.high_watermark(connection)
         seam = Seam(watermarks.server_uuid(connection), least, tuple(written.ends), tuple(written.keyless))
         if written.last is not None:
@@ -124,7 +126,7 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
             for topic, count in written.unplaced.items()
         ]
     seam = replace(seam, truncations=truncations_between(written.truncations, least, logged))
-    seam = _with_control_topics(settings, client, seam, offset.seconds, logged)
+    seam = _with_control_topics(settings, client, seam, seconds, logged)
     requests: tuple[Request, ...] = ()
     if offset.running is not None:
         captured = {str(table): table for table in tables}
@@ -188,6 +190,17 @@ def _least(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
     if len(counted) == offset.event + 1 and counted[0][0] == "Query" and counted[0][2] == "BEGIN":
         return RecordPlace(file_number(offset.file), counted[offset.event][1], offset.row)
     return RecordPlace(file_number(offset.file), offset.pos)
+
+
+def _seconds_of(connection: Connection[Any], settings: Settings, delivered: GtidSet) -> int:
+    """Return the time since which topics are read if the offset has none, in seconds since 1970.
+
+    After a restart Debezium knows no time until its first row. Its heartbeats have an offset all the same. The time is
+    that of the first transaction behind `delivered`, or that of the server if there is none.
+    """
+    end = watermarks.high_watermark(connection)
+    time_us = first_time_behind(partial(dial, settings.mysql), settings.mysql.server_id, delivered, end)
+    return int(query(connection, "SELECT UNIX_TIMESTAMP()")[0][0]) if time_us is None else time_us // 1_000_000
 
 
 def _within_xa(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:

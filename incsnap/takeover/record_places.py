@@ -29,7 +29,7 @@ from incsnap.verify.avro_reading import AvroSchemas, as_json
 from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE, RecordForm, payload_of, read_values
 
 #: The columns of records with places. `key` has the bytes of the record. `file`, `pos` and `row_number` are null for a
-#: record that shows no place.
+#: record that shows no place. `gtid` is null for one that is no envelope.
 RECORD_PLACES = pa.schema(
     [
         ("key", pa.binary()),
@@ -39,6 +39,7 @@ RECORD_PLACES = pa.schema(
         ("file", pa.string()),
         ("pos", pa.int64()),
         ("row_number", pa.int64()),
+        ("gtid", pa.string()),
     ]
 )
 #: The value of the column `state` for a record of a TRUNCATE: it has a place and no row. `verify` reads no such record.
@@ -48,6 +49,7 @@ _READABLE = ("json", "json-schema", "ext-json", "avro")
 _SHOWN = (("source", "file"), ("source", "pos"), ("source", "row"), ("", "op"), ("source", "snapshot"))
 #: The beginning of an envelope's `source`. It is not in a text, whose quotes have backslashes, nor in a schema.
 _SOURCE = r',"source":\{"version":"[^"]*","connector":"[^"]*","name":(?P<name>"(?:[^"\\]|\\.)*")'
+_SOURCE += r'(?:[^}]*?"gtid":"(?P<gtid>[^"]*)")?'
 #: The repair where places are missing.
 ADD_PLACES = "add.headers=op,source.file,source.pos,source.row shows them"
 
@@ -133,11 +135,11 @@ def record_places(messages: Sequence[Any], form: PlaceForm) -> RecordBatch:
     Envelopes of other connectors are left out.
     """
     values = pa.array([each.value() for each in messages], pa.binary())
-    own = None
+    own, gtids = None, pa.nulls(len(messages), pa.string())
     if form.values.envelope:
         if form.values.value_avro is not None:
             values = as_json(values, form.values.value_avro)
-        own = _is_own(values, form.name)
+        own, gtids = _of_sources(values, form.name)
         read = read_values(values, replace(form.values, value_avro=None))
         state, *columns = (read.column(name) for name in ("state", "is_snapshot", "file", "pos", "row_number"))
         # An envelope of another operation has a place too.
@@ -147,14 +149,16 @@ def record_places(messages: Sequence[Any], form: PlaceForm) -> RecordBatch:
         columns = _of_rows(messages, values, form)
     keys = pa.array([each.key() for each in messages], pa.binary())
     offsets = pa.array([each.offset() for each in messages], pa.int64())
-    records = pa.RecordBatch.from_arrays([keys, offsets, *columns], schema=RECORD_PLACES)
+    records = pa.RecordBatch.from_arrays([keys, offsets, *columns, gtids], schema=RECORD_PLACES)
     return records if own is None else records.filter(own)
 
 
-def _is_own(values: BytesArray, name: str) -> Array:
-    """Return a mask of the envelopes of this connector, and of values that name none."""
-    given = pc.struct_field(pc.extract_regex(values, _SOURCE), "name")
-    return pc.equal(given, literal(name).encode()).fill_null(True)
+def _of_sources(values: BytesArray, name: str) -> tuple[Array, Array]:
+    """Return a mask of the envelopes of this connector and of values that name none, and the GTIDs of envelopes."""
+    sources = pc.extract_regex(values, _SOURCE)
+    is_own = pc.equal(pc.struct_field(sources, "name"), literal(name).encode()).fill_null(True)
+    gtids = pc.struct_field(sources, "gtid").cast(pa.string())
+    return is_own, pc.if_else(pc.equal(gtids, ""), None, gtids)
 
 
 def _of_rows(messages: Sequence[Any], values: BytesArray, form: PlaceForm) -> list[Array]:

@@ -58,12 +58,13 @@ class WrittenRecords:
 
 
 def written_records(
-    client: ClientSettings, forms: Mapping[str, PlaceForm], seconds: int, least: RecordPlace
+    client: ClientSettings, forms: Mapping[str, PlaceForm], seconds: int, least: RecordPlace, delivered: GtidSet
 ) -> WrittenRecords:
     """Return what the topics hold behind the place `least`.
 
     `forms`: form of the records, by topic. `seconds`: time of the event at that place, in seconds since 1970; 0 reads
-    the topics from their beginning. Raise ConfigError if a topic has records of another form.
+    the topics from their beginning. `delivered`: transactions before that place. Raise ConfigError if a topic has
+    records of another form.
     """
     written, greatest = WrittenRecords(), least
     counts = partition_counts(admin_client(client), forms)
@@ -71,7 +72,7 @@ def written_records(
         form = forms[part.topic]
         reading = PartitionReading(part, is_exact=form.is_exact)
         for _, messages in messages_of(client, [part]):
-            reading.add(record_places(messages, form))
+            reading.add(with_earlier(record_places(messages, form), delivered))
         written.files |= reading.files
         written.truncations |= reading.truncations
         if reading.last is not None and reading.last[0] >= greatest:
@@ -90,6 +91,29 @@ def written_records(
             "Start the connector once more, and stop it cleanly: its offset is then that of its last record.",
         )
     return written
+
+
+def with_earlier(records: RecordBatch, delivered: GtidSet) -> RecordBatch:
+    """Return records with a place before all others for those of `delivered` transactions.
+
+    Records from before a failover have places of another server, which have no order with those of this one.
+    """
+    gtids = records.column("gtid").dictionary_encode()
+    among = pa.array([_is_among(gtid, delivered) for gtid in gtids.dictionary.to_pylist()], pa.bool_())
+    is_earlier = among.take(gtids.indices).fill_null(False)
+    if not pc.any(is_earlier).as_py():
+        return records
+    for name, value in (("file", ""), ("pos", 0), ("row_number", 0)):
+        at = records.schema.get_field_index(name)
+        earlier = pc.if_else(is_earlier, value, records.column(name)).cast(records.schema.field(at).type)
+        records = records.set_column(at, records.schema.field(at), earlier)
+    return records
+
+
+def _is_among(gtid: str, delivered: GtidSet) -> bool:
+    source, _, number = gtid.rpartition(":")
+    server, _, tag = source.lower().partition(":")
+    return number.isdecimal() and ((server, tag), int(number)) in delivered
 
 
 class PartitionReading:

@@ -11,7 +11,7 @@ from incsnap.envelope.seam import ROW_STEP, RecordPlace
 from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
 from incsnap.takeover.record_places import PlaceForm, record_places
-from incsnap.takeover.written_records import PartitionReading, sent_statements, sent_transactions
+from incsnap.takeover.written_records import PartitionReading, sent_statements, sent_transactions, with_earlier
 from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.topic_side import PartitionPart
 
@@ -21,9 +21,12 @@ _FORM = PlaceForm(RecordForm(envelope=True, key_schemas=False, schemas=False))
 class Message:
     """A message of Kafka."""
 
-    def __init__(self, offset: int, op: str, pos: int, row: int = 0, *, has_key: bool = True) -> None:
+    def __init__(
+        self, offset: int, op: str, pos: int, row: int = 0, *, has_key: bool = True, gtid: str | None = None
+    ) -> None:
         self._offset, self._op, self._has_key = offset, op, has_key
-        self._source = {"snapshot": "false", "file": "binlog.000012", "pos": pos, "row": row}
+        self._source: dict[str, object] = {"version": "3.6.1.Final", "connector": "mysql", "name": ""}
+        self._source |= {"snapshot": "false", "gtid": gtid, "file": "binlog.000012", "pos": pos, "row": row}
 
     def key(self) -> bytes | None:
         return b'{"id":1}' if self._has_key and self._op != "t" else None
@@ -40,10 +43,13 @@ class Message:
         return None
 
 
-def reading_of(*messages: Message) -> PartitionReading:
-    """Return the reading of a partition with these messages, which are read at once."""
+def reading_of(*messages: Message, delivered: str = "") -> PartitionReading:
+    """Return the reading of a partition with these messages, which are read at once.
+
+    `delivered`: transactions before the offset.
+    """
     reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, len(messages)))
-    reading.add(record_places(messages, _FORM))
+    reading.add(with_earlier(record_places(messages, _FORM), GtidSet.parse(delivered)))
     return reading
 
 
@@ -66,6 +72,25 @@ def test_a_record_without_a_key_does_not_hide_the_end_of_those_with_keys() -> No
 
     reading = reading_of(Message(0, "c", 100), Message(1, "c", 200, has_key=False))
     assert reading.end == RecordPlace(12, 100, 0, ROW_STEP).next
+
+
+def test_a_record_of_a_transaction_before_the_offset_has_a_place_before_all_others() -> None:
+    server = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    before, behind, tagged = (f"{server}:{number}" for number in ("7", "8", "blue:8"))
+    messages = [Message(0, "c", 90_000, gtid=before), Message(1, "c", 90_000, gtid=tagged), Message(2, "t", 90_000)]
+
+    # The place is that of an earlier server, so it is no cut repetition either.
+    reading = reading_of(*messages, Message(3, "c", 100, gtid=behind), delivered=f"{server}:1-7:blue:1-9")
+    assert reading.end == RecordPlace(12, 100, 0, ROW_STEP).next
+    assert reading.greatest == RecordPlace(12, 100, 0, ROW_STEP)
+
+    # The connector has repeated records up to its offset. So all that follows comes again.
+    repeated = reading_of(
+        Message(0, "c", 100, gtid=behind), Message(1, "c", 90, gtid=before), delivered=f"{server}:1-7"
+    )
+    assert repeated.end is not None
+    assert repeated.end < RecordPlace(0, 0)
+    assert repeated.greatest == RecordPlace(12, 100, 0, ROW_STEP)
 
 
 def test_a_record_of_another_form_is_refused() -> None:
