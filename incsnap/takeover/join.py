@@ -38,6 +38,7 @@ from incsnap.tables import TableId
 from incsnap.takeover.connector_offset import ConnectorOffset, RunningSnapshot
 from incsnap.takeover.gtid_sources import ALL_SOURCES, GtidSources
 from incsnap.takeover.obeyed_signals import obeyed_signals
+from incsnap.takeover.partitioners import refuse_partitioner
 from incsnap.takeover.record_places import ADD_PLACES, PlaceForm
 from incsnap.takeover.written_records import (
     WrittenRecords,
@@ -75,11 +76,14 @@ class Joined:
     warnings: tuple[str, ...] = field(default=())  #: what cannot be continued exactly
 
 
-def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL_SOURCES) -> Joined:
+def join(
+    settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL_SOURCES, partitioner: str = ""
+) -> Joined:
     """Return where a job with `settings` continues the topics of the connector with this offset.
 
-    `sources`: the servers whose transactions the connector takes.
-    Raise ConfigError if the job cannot continue there. Raise ServerUnreachable if MySQL or Kafka does not answer.
+    `sources`: the servers whose transactions the connector takes. `partitioner`: the setting by which its producer
+    chooses partitions otherwise than by Java's default; "" for none. Raise ConfigError if the job cannot continue there.
+    Raise ServerUnreachable if MySQL or Kafka does not answer.
     """
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     lines, warnings = [_sentence_of(offset)], list[str]()
@@ -97,6 +101,11 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
             )
         topics = _topics(connection, settings)
         warnings += topics.warnings
+        if partitioner:
+            warnings.append(
+                f"the connector's producer has {partitioner}: the job chooses partitions by the key alone (murmur2), so"
+                " later records of a key may be in another partition than earlier ones"
+            )
         # Before the topics are read: what comes later is seen at the job's first start.
         tables = catalog.tables(connection, settings.tables)
         ends = ends_by_topic(client, (topic for table in tables for topic in topics_of(settings, table)))
@@ -108,6 +117,7 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
             name = written.files.get(seam.last.file, "")
             _require_here(connection, name, seam.last, written.last)
             _refuse_compressed(connection, written)
+            refuse_partitioner(partitioner, written, ends, _STOP_CLEANLY)
             topic, partition, at = written.last
             lines.append(
                 f"The topics go on up to {name}:{seam.last.pos}, row {seam.last.row} (offset {at} of partition"

@@ -14,6 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from pymysql.connections import Connection
 
 from incsnap.envelope.seam import ROW_STEP, RecordPlace
+from incsnap.errors import ConfigError
 from incsnap.events import file_number
 from incsnap.mysql.watermarks import executed, high_watermark
 from incsnap.takeover.connector_offset import ConnectorOffset
@@ -30,16 +31,16 @@ _HOURS_MS = 3_600_000
 def topic(kafka_address: str, topic_prefix: str, database: str) -> Iterator[str]:
     """Yield the topic of the table `t`. Its first record is hours old, and is no envelope."""
     name, admin = f"{topic_prefix}.{database}.t", AdminClient({"bootstrap.servers": kafka_address})
-    admin.create_topics([NewTopic(name, 1, 1)], request_timeout=30)[name].result(30)
+    admin.create_topics([NewTopic(name, 2, 1)], request_timeout=30)[name].result(30)
     produce(kafka_address, name, b'{"id":1}', int(time.time() * 1000) - 5 * _HOURS_MS)
     yield name
     admin.delete_topics([name], request_timeout=30)[name].result(30)
 
 
 def produce(kafka: str, topic: str, value: bytes, time_ms: int) -> None:
-    """Write a record with the key of the row 1."""
+    """Write a record with the key of the row 1 to partition 0."""
     producer = Producer({"bootstrap.servers": kafka})
-    producer.produce(topic, value, b'{"id":1}', timestamp=time_ms)
+    producer.produce(topic, value, b'{"id":1}', partition=0, timestamp=time_ms)
     assert producer.flush(30) == 0
 
 
@@ -68,3 +69,5 @@ def test_the_topics_are_read_since_the_first_transaction_behind_the_offset(
     [end] = join(settings, offset).place.seam.ends
 
     assert end.end == RecordPlace(file_number(offset.file), pos, 0, ROW_STEP).next
+    with pytest.raises(ConfigError, match=r"has partitioner\.class=x, and .* has records behind the offset"):
+        join(settings, offset, partitioner="partitioner.class=x")
