@@ -82,8 +82,8 @@ def join(
     """Return where a job with `settings` continues the topics of the connector with this offset.
 
     `sources`: the servers whose transactions the connector takes. `partitioner`: the setting by which its producer
-    chooses partitions otherwise than by Java's default; "" for none. Raise ConfigError if the job cannot continue there.
-    Raise ServerUnreachable if MySQL or Kafka does not answer.
+    chooses partitions otherwise than by Java's default; "" for none. Raise ConfigError if the job cannot continue
+    there. Raise ServerUnreachable if MySQL or Kafka does not answer.
     """
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     lines, warnings = [_sentence_of(offset)], list[str]()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Consumer, TopicPartition
@@ -70,7 +71,7 @@ def written_records(
     counts = partition_counts(admin_client(client), forms)
     for part in _parts(client, counts, seconds):
         form = forms[part.topic]
-        reading = PartitionReading(part, is_exact=form.is_exact)
+        reading = PartitionReading(part, least, is_exact=form.is_exact)
         for _, messages in messages_of(client, [part]):
             reading.add(with_earlier(record_places(messages, form), delivered))
         written.files |= reading.files
@@ -121,12 +122,15 @@ class PartitionReading:
 
     Records without a key do not move the end, because Kafka's producer puts them into any partition. The tables of one
     topic may be with and without a key.
-    `is_exact`: whether the places of records tell the row of an event. Otherwise the end is before the last event.
+    `least`: place of the offset. `is_exact`: whether the places of records tell the row of an event. Otherwise the end
+    is before the last event, and all records without a key behind `least` come again.
     """
 
-    def __init__(self, part: PartitionPart, *, is_exact: bool = True) -> None:
-        self._part = part
+    def __init__(self, part: PartitionPart, least: RecordPlace, *, is_exact: bool = True) -> None:
+        self._part, self._begin = part, RecordPlace(least.file, least.pos)
         self._is_exact = is_exact
+        self._behind_end = 0  #: records behind the end that come again
+        self._keyless_again = 0  #: records without a key that come again
         self._deleted: bytes | None = None  #: key of the deletion at the end
         self.end: RecordPlace | None = None  #: place of the first record that is sent again; None: unknown
         self.last: tuple[RecordPlace, int] | None = None  #: place and offset of the last record with a place
@@ -134,9 +138,13 @@ class PartitionReading:
         #: greatest place of a record with a key; it exceeds the last one behind a cut repetition
         self.greatest: RecordPlace | None = None
         self.keyless: set[tuple[int, int, int]] = set()  #: places of records without a key
-        self.unplaced = 0  #: records behind the end, or without any end, that come again
         self.files: dict[int, str] = {}  #: number of a binlog file -> its name
         self.truncations: set[tuple[str, int]] = set()  #: (file, pos) of the TRUNCATEs with a record
+
+    @property
+    def unplaced(self) -> int:
+        """Return how many records come again, because their places are unknown."""
+        return self._behind_end + self._keyless_again
 
     def add(self, batch: RecordBatch) -> None:
         """Add records (columns of RECORD_PLACES) in their order. Raise ConfigError for a record of another form."""
@@ -181,25 +189,35 @@ class PartitionReading:
         if not self._is_exact:
             places[2:] = 0
         offsets = events.column("offset")
-        self.last, self.unplaced = (RecordPlace(*places[:, -1].tolist()), offsets[-1].as_py()), 0
-        if not self._is_exact:
-            # The event may have rows that are not there yet.
-            self.unplaced = int(((places[0] == places[0, -1]) & (places[1] == places[1, -1])).sum())
+        self.last = RecordPlace(*places[:, -1].tolist()), offsets[-1].as_py()
         has_key = events.column("key").is_valid().to_numpy(zero_copy_only=False)
         if self._is_exact:
             self.keyless.update(map(tuple, places[:3, ~has_key].T.tolist()))
+        else:
+            begin = self._begin
+            is_behind = (places[0] > begin.file) | ((places[0] == begin.file) & (places[1] >= begin.pos))
+            self._keyless_again += int((is_behind & ~has_key).sum())
         if has_key.any():
-            keyed = places[:, has_key]
-            last, greatest = (RecordPlace(*keyed[:, at].tolist()) for at in (-1, np.lexsort(keyed[::-1])[-1]))
-            self.greatest = max(self.greatest or greatest, greatest)
-            self.keyed = last, offsets[int(np.flatnonzero(has_key)[-1])].as_py()
-            self.end = last.next if self._is_exact else last
+            at = offsets[int(np.flatnonzero(has_key)[-1])].as_py()
+            self._add_keyed(places[:, has_key], at)
+
+    def _add_keyed(self, places: npt.NDArray[np.int64], offset: int) -> None:
+        """Move the end behind records with keys. `offset`: that of the last one."""
+        last, greatest = (RecordPlace(*places[:, at].tolist()) for at in (-1, np.lexsort(places[::-1])[-1]))
+        goes_on = self.keyed is not None and self.keyed[0] == last and not self._is_exact
+        self._behind_end = self._behind_end if goes_on else 0
+        if not self._is_exact and last >= self._begin:
+            # The event may have rows that are not there yet.
+            self._behind_end += int(((places[0] == last.file) & (places[1] == last.pos)).sum())
+        self.greatest = max(self.greatest or greatest, greatest)
+        self.keyed = last, offset
+        self.end = last.next if self._is_exact else last
 
     def _count_unplaced(self, batch: RecordBatch, unplaced: Array) -> None:
-        """Count the records without a place behind the last place."""
-        if self.last is not None:
-            unplaced = pc.and_(unplaced, pc.greater(batch.column("offset"), self.last[1]))
-        self.unplaced += pc.sum(unplaced).as_py() or 0
+        """Count the records without a place behind the end."""
+        if self.keyed is not None:
+            unplaced = pc.and_(unplaced, pc.greater(batch.column("offset"), self.keyed[1]))
+        self._behind_end += pc.sum(unplaced).as_py() or 0
 
     def _add_tombstones(self, batch: RecordBatch) -> None:
         """Move the end behind the tombstone of the deletion that it stands at, if the tombstone is there."""

@@ -137,7 +137,7 @@ def seam_of(rng: random.Random, written: dict[tuple[int, int], list[Record]], le
     ends, keyless = [], []
     for (topic, number), records in written.items():
         name = _TOPICS[topic]
-        reading = PartitionReading(PartitionPart(name, number, 0, len(records)))
+        reading = PartitionReading(PartitionPart(name, number, 0, len(records)), least)
         at = 0
         while at < len(records):
             size = rng.randint(1, 8)

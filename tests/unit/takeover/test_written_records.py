@@ -15,6 +15,7 @@ from incsnap.takeover.written_records import PartitionReading, sent_statements, 
 from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.topic_side import PartitionPart
 
+_LEAST = RecordPlace(12, 90)
 _FORM = PlaceForm(RecordForm(envelope=True, key_schemas=False, schemas=False))
 
 
@@ -43,12 +44,12 @@ class Message:
         return None
 
 
-def reading_of(*messages: Message, delivered: str = "") -> PartitionReading:
-    """Return the reading of a partition with these messages, which are read at once.
+def reading_of(*messages: Message, delivered: str = "", is_exact: bool = True) -> PartitionReading:
+    """Return the reading of a partition with these messages, which are read at once. The offset is at 12:90.
 
-    `delivered`: transactions before the offset.
+    `delivered`: transactions before the offset. `is_exact`: as in PartitionReading.
     """
-    reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, len(messages)))
+    reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, len(messages)), _LEAST, is_exact=is_exact)
     reading.add(with_earlier(record_places(messages, _FORM), GtidSet.parse(delivered)))
     return reading
 
@@ -74,6 +75,21 @@ def test_a_record_without_a_key_does_not_hide_the_end_of_those_with_keys() -> No
     assert reading.end == RecordPlace(12, 100, 0, ROW_STEP).next
 
 
+def test_records_whose_row_is_unknown_come_twice_if_they_have_no_key_or_are_of_the_last_event() -> None:
+    keyless = [Message(number, "c", pos, has_key=False) for number, pos in enumerate((50, 90, 100, 300))]
+    assert reading_of(*keyless, is_exact=False).unplaced == 3
+    assert reading_of(*keyless).unplaced == 0
+
+    keyed = [Message(4, "c", 100), Message(5, "c", 200), Message(6, "c", 200), Message(7, "c", 300, has_key=False)]
+    reading = reading_of(*keyless, *keyed, is_exact=False)
+    assert (reading.unplaced, reading.end) == (6, RecordPlace(12, 200))
+
+    more = record_places([Message(8, "c", 200)], _FORM)
+    reading.add(more)
+    assert reading.unplaced == 7
+    assert reading_of(Message(0, "c", 50), is_exact=False).unplaced == 0
+
+
 def test_a_record_of_a_transaction_before_the_offset_has_a_place_before_all_others() -> None:
     server = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
     before, behind, tagged = (f"{server}:{number}" for number in ("7", "8", "blue:8"))
@@ -94,7 +110,7 @@ def test_a_record_of_a_transaction_before_the_offset_has_a_place_before_all_othe
 
 
 def test_a_record_of_another_form_is_refused() -> None:
-    reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, 1))
+    reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, 1), _LEAST)
     message = Message(7, "c", 100)
     message.value = lambda: b'{"id":1}'  # type: ignore[method-assign]
 
