@@ -138,6 +138,10 @@ class Places:
         """The four numbers of each place, the most significant first."""
         return (self.file, self.pos, self.row, self.step)
 
+    def before(self, place: RecordPlace) -> Bools:
+        """Return a mask of the records before `place`."""
+        return _is_before(self.columns, (place.file, place.pos, place.row, place.step))
+
     def among(self, places: Sequence[tuple[int, int, int]]) -> Bools:
         """Return a mask of the records whose event and row are among `places`."""
         known = set(places)
@@ -145,7 +149,7 @@ class Places:
         return np.array([place in known for place in of_records], np.bool_)
 
 
-def _is_before(left: Sequence[Ints], right: Sequence[Ints]) -> Bools:
+def _is_before(left: Sequence[Ints], right: Sequence[Ints | int]) -> Bools:
     """Return a mask of the places of `left` that are before those of `right`."""
     before = np.zeros(len(left[0]), np.bool_)
     same = np.ones(len(left[0]), np.bool_)
