@@ -22,7 +22,7 @@ from incsnap.config.settings import Settings
 from incsnap.config.topics import schema_topic, topics_of, transaction_topic
 from incsnap.envelope.seam import RecordPlace, Seam
 from incsnap.errors import ConfigError, IncsnapError, shorten
-from incsnap.events import file_number
+from incsnap.events import base_name, file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_ends import ends_by_topic
@@ -113,6 +113,9 @@ def join(
         written = written_records(client, topics.forms, seconds, least, delivered)
         logged = watermarks.high_watermark(connection)
         seam = Seam(watermarks.server_uuid(connection), least, tuple(written.ends), tuple(written.keyless))
+        if least.file > file_number(offset.file):
+            lines.append(f"{offset.file} is purged. The server still has all transactions behind the offset.")
+            _refuse_older_files(written, least)
         if written.last is not None:
             name = written.files.get(seam.last.file, "")
             _require_here(connection, name, seam.last, written.last)
@@ -188,8 +191,14 @@ def _least(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
     Debezium counts the events of a transaction from its BEGIN on, which is the first. The events of a compressed
     transaction have one position. There the place is the transaction's beginning: the topics say what they have behind
     it. Debezium ignores XA START and counts no events then: the offset has the end of the newest event. Its rows count
-    all the same. Raise ConfigError if the offset's file and position are of another server.
+    all the same. If the file is purged, and no transaction behind the offset, the place is the beginning of the oldest
+    file: a connector continues by its GTIDs there. Raise ConfigError if the offset's file and position are of another
+    server.
     """
+    oldest = str(query(connection, "SHOW BINARY LOGS")[0][0])
+    is_purged = base_name(oldest) == base_name(offset.file) and file_number(offset.file) < file_number(oldest)
+    if is_purged and not offset.is_within_transaction:
+        return RecordPlace(file_number(oldest), 0)
     events = _events(connection, offset.file, offset.pos, offset.event + 2)
     gtid = next((text for kind, _, text in events if kind in _GTIDS), None)
     if gtid is not None and GtidSet.parse(gtid.partition("'")[2].rpartition("'")[0]) <= offset.gtids:
@@ -251,6 +260,16 @@ def _require_here(connection: Connection[Any], file: str, place: RecordPlace, la
     topic, partition, at = last
     if kind not in (*_ROWS, _COMPRESSED):
         raise _other_server(f"{file}:{place.pos}, the place of offset {at} of partition {partition} of {topic}")
+
+
+def _refuse_older_files(written: WrittenRecords, least: RecordPlace) -> None:
+    """Raise ConfigError if the topics have records behind the offset in files before the oldest one.
+
+    These were files of another server.
+    """
+    for number, name in sorted(written.files.items()):
+        if 0 <= number < least.file:
+            raise _other_server(name)
 
 
 def _refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> None:
