@@ -75,6 +75,15 @@ def gtids_before(connect: Callable[[], Any], server_id: int, time_us: int) -> Gt
     return beginnings[0]
 
 
+def first_time_behind(connect: Callable[[], Any], server_id: int, before: GtidSet, end: tuple[str, int]) -> int | None:
+    """Return the commit time of the first transaction behind `before`, in µs since 1970; None if there is none.
+
+    `end`: file and position up to which the binlog is read. The other parameters and the errors are those of
+    `gtids_before`.
+    """
+    return _Look(connect, server_id, end).first_time(before)
+
+
 def _shown(time_us: int) -> str:
     return datetime.fromtimestamp(time_us / 1_000_000, UTC).isoformat()
 

@@ -91,16 +91,19 @@ def _take_over(settings: Settings, file: str, worker: str | None, offsets: str |
     The parameters are those of `takeover`.
     """
     from incsnap.cli import output
-    from incsnap.config.documents import read_document
+    from incsnap.config.documents import read_document, read_worker
     from incsnap.takeover.connector_offset import offset_of
     from incsnap.takeover.differences import differences
     from incsnap.takeover.gtid_sources import GtidSources
     from incsnap.takeover.join import join, write
     from incsnap.takeover.offset_sources import find_offset
+    from incsnap.takeover.partitioners import partitioner_of
 
     kept = find_offset(settings, file, worker, offsets)
     click.echo(f"{kept.where} has the offset of the connector {kept.connector or settings.topic_prefix}.")
-    joined = join(settings, offset_of(kept.content), GtidSources.of(read_document(file)))
+    own = read_document(file)
+    partitioner = partitioner_of(own, read_worker(worker))
+    joined = join(settings, offset_of(kept.content), GtidSources.of(own), partitioner)
     for line in (*joined.lines, *differences(file, worker)):
         click.echo(line)
     for warning in joined.warnings:

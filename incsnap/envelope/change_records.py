@@ -199,7 +199,8 @@ class _BatchWriter:
             keys = spread([(each.which, self._keys(each)) for each in groups], n)
             places = partition(keys, partitions.get(topic, 1))
         if self._changes.source.seam is not None:
-            kept &= ~self._written_before(topic, places)
+            has_key = keys.is_valid().to_numpy(zero_copy_only=False)
+            kept &= ~self._written_before(topic, np.where(has_key, places, np.int32(-1)))
         of_image, none = images.identities(), pa.nulls(n, pa.binary())
         identity, old_identity = (none, none) if of_image is None else identities(out, of_image)
         arrays = [
@@ -228,7 +229,10 @@ class _BatchWriter:
         return kept
 
     def _written_before(self, topic: str, partitions: npt.NDArray[np.int32]) -> Bools:
-        """Return a mask of the records that another engine has sent. `partitions`: of each record its partition."""
+        """Return a mask of the records that another engine has sent.
+
+        `partitions`: of each record its partition; -1 for a record without a key.
+        """
         source, images = self._changes.source, self._images
         assert source.seam is not None
         files = source.file.take(pa.array(self._event))

@@ -5,7 +5,8 @@ the offset says, and one partition more than another. The connector has written 
 binlog. So a record is there if its place is before the end of its partition. An update that changes a key has three
 records at one place: a deletion, its tombstone and a creation. They are told apart by their number.
 
-Records without a key have no partition of their own. Their places are listed one by one.
+Records without a key have no partition of their own, also in a topic that has records with a key. Their places are
+listed one by one.
 """
 
 from __future__ import annotations
@@ -94,8 +95,9 @@ class Seam:
     def has(self, topics: Sequence[str], topic: Ints | None, partition: npt.NDArray[np.int32], of: Places) -> Bools:
         """Return a mask of the records that the topics have.
 
-        `topics`: names of topics. `topic`: of each record the index of its topic; None if there is one topic.
-        `partition`: of each record its partition. `of`: of each record its place.
+        `topics`: names of topics; tables may have the same one. `topic`: of each record the index of its topic; None if
+        there is one topic. `partition`: of each record its partition; -1 for a record without a key. `of`: of each
+        record its place.
         """
         which = np.zeros(len(partition), np.int64) if topic is None else topic
         ends = {(each.topic, each.partition): each.end for each in self.ends}
@@ -104,8 +106,10 @@ class Seam:
         columns = np.array([(each.file, each.pos, each.row, each.step) for each in bounds], np.int64).reshape(-1, 4)
         written = _is_before(of.columns, list(columns[inverse.reshape(-1)].T))
         for each in self.keyless:
-            if each.topic in topics:
-                written |= (which == topics.index(each.topic)) & of.among(each.places)
+            # Several tables may have one topic.
+            same = [at for at, name in enumerate(topics) if name == each.topic]
+            if same:
+                written |= (partition < 0) & np.isin(which, same) & of.among(each.places)
         return written
 
 
@@ -134,6 +138,10 @@ class Places:
         """The four numbers of each place, the most significant first."""
         return (self.file, self.pos, self.row, self.step)
 
+    def before(self, place: RecordPlace) -> Bools:
+        """Return a mask of the records before `place`."""
+        return _is_before(self.columns, (place.file, place.pos, place.row, place.step))
+
     def among(self, places: Sequence[tuple[int, int, int]]) -> Bools:
         """Return a mask of the records whose event and row are among `places`."""
         known = set(places)
@@ -141,7 +149,7 @@ class Places:
         return np.array([place in known for place in of_records], np.bool_)
 
 
-def _is_before(left: Sequence[Ints], right: Sequence[Ints]) -> Bools:
+def _is_before(left: Sequence[Ints], right: Sequence[Ints | int]) -> Bools:
     """Return a mask of the places of `left` that are before those of `right`."""
     before = np.zeros(len(left[0]), np.bool_)
     same = np.ones(len(left[0]), np.bool_)

@@ -156,7 +156,7 @@ class Observer:
         of_rows = knowledge.definitions.of_rows(unnamed) if knowledge is not None else ()
         asking = None if has_backlog else self._server.asking(advance, tail, connection)
         commands, positions = self._signals.commands(
-            start, advance, connection, of_rows, self._server.charsets, online, asking
+            start, advance, connection, of_rows, self._server.charsets, online, asking, seam.least if seam else None
         )
         facts = BatchFacts(
             batch=start.batch + 1,

@@ -16,13 +16,17 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from confluent_kafka import KafkaException
 
 from incsnap.binlog.protocol.row_images import WRITE
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.table_rows import Charsets, table_rows
 from incsnap.config.settings import SignalSettings
+from incsnap.envelope.seam import ROW_STEP, Places, RecordPlace
 from incsnap.errors import ConfigError, IncsnapError, shorten
+from incsnap.events import file_number
 from incsnap.kafka.oauth_login import with_login
 from incsnap.planner.asked_place import AskedPlace
 from incsnap.planner.signal_commands import Captured, command_of
@@ -69,17 +73,19 @@ class SignalInbox:
         positions: Mapping[str, Any],
         captured: Captured,
         where: str,
+        least: RecordPlace | None = None,
     ) -> tuple[tuple[Command | AskedPlace, ...], dict[str, Any]]:
         """Return the commands, by channel in order of arrival, and the position of each channel.
 
         `slices` hold the rows events of the signal table. `captured` returns the tables that a signal may mean, and is
-        called only if a name must be resolved. A log signal shows `where` as the offset.
+        called only if a name must be resolved. A log signal shows `where` as the offset. Another engine has obeyed the
+        rows of the signal table before `least`; None: none of them.
         """
         reached = dict(positions)
         records: list[SignalRecord] = []
         if "source" in self._signals.channels:
             for slice_ in slices:
-                records.extend(_inserted(slice_, charsets))
+                records.extend(_inserted(slice_, charsets, least))
         now = time.monotonic()
         if now - self._polled_at >= self._signals.poll_interval_ms / 1000:
             self._polled_at = now
@@ -100,8 +106,11 @@ class SignalInbox:
             self._topic.close()
 
 
-def _inserted(slice_: Slice, charsets: Charsets) -> list[SignalRecord]:
-    """Return the rows inserted into the signal table. Updates and deletions of its rows are no signals."""
+def _inserted(slice_: Slice, charsets: Charsets, least: RecordPlace | None) -> list[SignalRecord]:
+    """Return the rows inserted into the signal table, without those before `least`.
+
+    Updates and deletions of its rows are no signals.
+    """
     signals: list[SignalRecord] = []
     gtids = slice_.transactions.gtids()
     for rows in table_rows(slice_, charsets):
@@ -123,8 +132,22 @@ def _inserted(slice_: Slice, charsets: Charsets) -> list[SignalRecord]:
         places = [
             f"{gtids[transaction]}#{number}" for number, transaction in enumerate(transactions[images.event].tolist())
         ]
-        signals.extend(records_of(values, places))
+        records = records_of(values, places)
+        if least is not None:
+            obeyed = _places(slice_, inserted.events[images.event]).before(least)
+            records = [each for each, was_obeyed in zip(records, obeyed, strict=True) if not was_obeyed]
+        signals.extend(records)
     return signals
+
+
+def _places(slice_: Slice, events: npt.NDArray[np.int64]) -> Places:
+    """Return the places of inserted rows. `events`: of each row the index of its event."""
+    transactions = slice_.transactions
+    numbers = np.array([file_number(file) for file in transactions.files], np.int64)
+    file = numbers[transactions.records["file"]][slice_.transaction_of(events)]
+    # The rows of an event follow each other.
+    row = np.arange(len(events)) - np.searchsorted(events, events)
+    return Places(file, slice_.positions[events], row, np.full(len(events), ROW_STEP))
 
 
 def _command_of_record(record: SignalRecord, captured: Captured, where: str) -> Command | AskedPlace | None:

@@ -12,6 +12,7 @@ from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.table_rows import Charsets
 from incsnap.config.patterns import TableFilter
 from incsnap.ddl.online_tables import OnlineTables
+from incsnap.envelope.seam import RecordPlace
 from incsnap.mysql.catalog import lower_case_table_names, tables
 from incsnap.mysql.online_tables import online_tables
 from incsnap.planner.asked_place import AskedPlace, AskedPlaces
@@ -67,16 +68,20 @@ class SignalPort:
         charsets: Charsets,
         online: OnlineTables,
         asking: Asking | None,
+        least: RecordPlace | None,
     ) -> tuple[tuple[Command, ...], dict[str, Any]]:
         """Return the commands of the batch after `start`, and the position of each signal channel.
 
         `definitions` are those of tables whose rows do not name their columns. `online` are the tables of tools for
         online schema changes, which no signal may ask for. `asking` asks about definitions at the batch's end; None
-        while a backlog waits.
+        while a backlog waits. Another engine has obeyed the rows of the signal table before `least`; None: none of
+        them.
         """
         captured = partial(self._captured, connection, start.snapshot, online)
         slices = [slice_.with_definitions(definitions) for slice_ in advance.signals]
-        polled, positions = self._inbox.poll(slices, charsets, start.signal_positions, captured, str(advance.end))
+        polled, positions = self._inbox.poll(
+            slices, charsets, start.signal_positions, captured, str(advance.end), least
+        )
         commands = tuple(each for each in polled if not isinstance(each, AskedPlace))
         places = (each for each in polled if isinstance(each, AskedPlace))
         self._places.keep(places, start, advance.end.delivered, connection)

@@ -14,6 +14,7 @@ from incsnap.binlog.statement_search import statements_behind
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import kept_first_offset
 from incsnap.checkpoint.taken_over import taken_over
+from incsnap.config.patterns import is_builtin
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, ServerUnreachable, shorten
 from incsnap.events import SchemaChange, StreamPosition
@@ -34,12 +35,18 @@ def described(
 ) -> tuple[dict[str, str | None], dict[TableId, str]]:
     """Return what the schema history is to have where the job has stopped.
 
-    The first result has the character set of each database; None if the database does not exist any more. The second
-    has the text of SHOW CREATE TABLE of each table. `known` are the databases that the history names. Raise ConfigError
-    if a captured table was altered behind `delivered`, or if its definition cannot be read.
+    The first result has the character set of each database; None if the user sees no such database. The second has the
+    text of SHOW CREATE TABLE of each table. `known` are the databases that the history names: by default it has all of
+    the server, and the connector reads their statements too. Raise ConfigError if a captured table was altered behind
+    `delivered`, or if its definition cannot be read.
     """
-    reported = settings.tables if settings.only_captured_ddl else settings.tables.of_whole_databases()
-    tables = catalog.tables(connection, reported)
+    whole, only_captured = settings.tables.of_whole_databases(), settings.only_captured_ddl
+    others = set() if only_captured else {each for each in known if not is_builtin(each)}
+    tables = [
+        table
+        for table in catalog.all_tables(connection)
+        if table.database in others or (settings.tables if only_captured else whole).included(table)
+    ]
     definitions = definitions_of(connection, dict.fromkeys(tables, ""))
     if unseen := [table for table in tables if table not in definitions and settings.tables.included(table)]:
         raise ConfigError(
@@ -47,7 +54,7 @@ def described(
             "Grant the user SELECT on them, so that SHOW CREATE TABLE works.",
         )
     # The statements are asked for behind the definitions: what is altered in between is behind the job's place too.
-    options = _options(settings.model_copy(update={"include_schema_changes": True}), connection)
+    options = _options(settings, connection)
     altered = [each for each in _statements(settings, connection, delivered, options) if defines(each)]
     if captured := [each for each in altered if options.is_captured(each)]:
         raise ConfigError(f"{_ALTERED_BEHIND}: {shorten(captured[0].sql)}", RUN_AGAIN)
@@ -55,14 +62,18 @@ def described(
     kept = {table: each.ddl for table, each in definitions.items() if not redefined(table, altered)}
     charsets = catalog.database_charsets(connection)
     named = {*known, *(table.database for table in tables)}
-    return {each: charsets.get(each) for each in named if settings.tables.has_database(each)}, kept
+    return {each: charsets.get(each) for each in named if each in others or settings.tables.has_database(each)}, kept
 
 
 def what_it_needs(settings: Settings, connection: Connection[Any], files: Files, stream: StreamPosition) -> list[str]:
     """Return what the connector's schema history needs, in sentences.
 
     Debezium describes the tables by its schema history up to the offset. Statements that ran while the job did are not
-    in it. Raise ConfigError if a table was altered behind the job's place: no history would be right then.
+    in it. By default Debezium knows all tables of the server. It fails at the ALTER of a column that it does not know,
+    and a table that takes the name of another one must be known too. So statements about all tables count.
+
+    Raise ConfigError if a table was altered behind the job's place: no history would be right then. The connector reads
+    such a statement about a table that is not captured itself, if its history is right.
     """
     anew = (
         "In the connector's file give schema.history.internal.kafka.topic a new name and set snapshot.mode=recovery"
@@ -72,12 +83,14 @@ def what_it_needs(settings: Settings, connection: Connection[Any], files: Files,
     begin = GtidSet.parse(taken.delivered) if taken is not None else first.stream.delivered if first else GtidSet()
     try:
         options = _options(settings, connection)
-        changes = [each for each in _statements(settings, connection, begin, options) if options.is_captured(each)]
+        statements = _statements(settings, connection, begin, options)
     except (ServerUnreachable, ConnectionLost) as error:
         return [f"Whether tables were altered since the job began is not known: {shorten(error)}", anew]
-    behind = [each for each in changes if each.origin and not GtidSet.parse(each.origin.gtid) <= stream.delivered]
-    if behind:
-        raise ConfigError(f"{_ALTERED_BEHIND}: {shorten(behind[0].sql)}", RUN_AGAIN)
+    counted = [each for each in statements if not settings.only_captured_ddl or options.is_captured(each)]
+    behind = [each for each in counted if each.origin and not GtidSet.parse(each.origin.gtid) <= stream.delivered]
+    changes = [each for each in counted if each not in behind]
+    if wrong := [each for each in behind if changes or taken is None or options.is_captured(each)]:
+        raise ConfigError(f"{_ALTERED_BEHIND}: {shorten(wrong[0].sql)}", RUN_AGAIN)
     if changes:
         ran = f"{len(changes)} statements about tables ran while the job did, such as: {shorten(changes[0].sql)}."
         return [ran, f"The connector's schema history does not have them. {anew}"]
@@ -87,7 +100,9 @@ def what_it_needs(settings: Settings, connection: Connection[Any], files: Files,
 
 
 def _options(settings: Settings, connection: Connection[Any]) -> CaptureOptions:
-    return capture_options(settings, tuple(sorted(catalog.charsets(connection).items())), follows=False)
+    """Return the options for the statements about all tables that the connector's schema history has."""
+    charsets = tuple(sorted(catalog.charsets(connection).items()))
+    return capture_options(settings, charsets, follows=not settings.only_captured_ddl)
 
 
 def _statements(

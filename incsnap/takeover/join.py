@@ -13,6 +13,7 @@ from typing import Any
 
 from pymysql.connections import Connection
 
+from incsnap.binlog.time_search import first_time_behind
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import kept_first_offset
 from incsnap.checkpoint.location import own_part
@@ -21,12 +22,12 @@ from incsnap.config.settings import Settings
 from incsnap.config.topics import schema_topic, topics_of, transaction_topic
 from incsnap.envelope.seam import RecordPlace, Seam
 from incsnap.errors import ConfigError, IncsnapError, shorten
-from incsnap.events import file_number
+from incsnap.events import base_name, file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_ends import ends_by_topic
 from incsnap.mysql import catalog, watermarks
-from incsnap.mysql.session import QueryRefusedError, connect, query
+from incsnap.mysql.session import QueryRefusedError, connect, dial, query
 from incsnap.mysql.start_place import events_of, require_sendable
 from incsnap.mysql.xa import prepared_xids
 from incsnap.planner.chosen_rows import ChosenRowsOf
@@ -37,6 +38,7 @@ from incsnap.tables import TableId
 from incsnap.takeover.connector_offset import ConnectorOffset, RunningSnapshot
 from incsnap.takeover.gtid_sources import ALL_SOURCES, GtidSources
 from incsnap.takeover.obeyed_signals import obeyed_signals
+from incsnap.takeover.partitioners import refuse_partitioner
 from incsnap.takeover.record_places import ADD_PLACES, PlaceForm
 from incsnap.takeover.written_records import (
     WrittenRecords,
@@ -74,11 +76,14 @@ class Joined:
     warnings: tuple[str, ...] = field(default=())  #: what cannot be continued exactly
 
 
-def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL_SOURCES) -> Joined:
+def join(
+    settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL_SOURCES, partitioner: str = ""
+) -> Joined:
     """Return where a job with `settings` continues the topics of the connector with this offset.
 
-    `sources`: the servers whose transactions the connector takes.
-    Raise ConfigError if the job cannot continue there. Raise ServerUnreachable if MySQL or Kafka does not answer.
+    `sources`: the servers whose transactions the connector takes. `partitioner`: the setting by which its producer
+    chooses partitions otherwise than by Java's default; "" for none. Raise ConfigError if the job cannot continue
+    there. Raise ServerUnreachable if MySQL or Kafka does not answer.
     """
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     lines, warnings = [_sentence_of(offset)], list[str]()
@@ -96,16 +101,26 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
             )
         topics = _topics(connection, settings)
         warnings += topics.warnings
+        if partitioner:
+            warnings.append(
+                f"the connector's producer has {partitioner}: the job chooses partitions by the key alone (murmur2), so"
+                " later records of a key may be in another partition than earlier ones"
+            )
         # Before the topics are read: what comes later is seen at the job's first start.
         tables = catalog.tables(connection, settings.tables)
         ends = ends_by_topic(client, (topic for table in tables for topic in topics_of(settings, table)))
-        written = written_records(client, topics.forms, offset.seconds, least)
+        seconds = offset.seconds or _seconds_of(connection, settings, delivered)
+        written = written_records(client, topics.forms, seconds, least, delivered)
         logged = watermarks.high_watermark(connection)
         seam = Seam(watermarks.server_uuid(connection), least, tuple(written.ends), tuple(written.keyless))
+        if least.file > file_number(offset.file):
+            lines.append(f"{offset.file} is purged. The server still has all transactions behind the offset.")
+            _refuse_older_files(written, least)
         if written.last is not None:
             name = written.files.get(seam.last.file, "")
             _require_here(connection, name, seam.last, written.last)
             _refuse_compressed(connection, written)
+            refuse_partitioner(partitioner, written, ends, _STOP_CLEANLY)
             topic, partition, at = written.last
             lines.append(
                 f"The topics go on up to {name}:{seam.last.pos}, row {seam.last.row} (offset {at} of partition"
@@ -124,7 +139,7 @@ def join(settings: Settings, offset: ConnectorOffset, sources: GtidSources = ALL
             for topic, count in written.unplaced.items()
         ]
     seam = replace(seam, truncations=truncations_between(written.truncations, least, logged))
-    seam = _with_control_topics(settings, client, seam, offset.seconds, logged)
+    seam = _with_control_topics(settings, client, seam, seconds, logged)
     requests: tuple[Request, ...] = ()
     if offset.running is not None:
         captured = {str(table): table for table in tables}
@@ -176,8 +191,14 @@ def _least(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
     Debezium counts the events of a transaction from its BEGIN on, which is the first. The events of a compressed
     transaction have one position. There the place is the transaction's beginning: the topics say what they have behind
     it. Debezium ignores XA START and counts no events then: the offset has the end of the newest event. Its rows count
-    all the same. Raise ConfigError if the offset's file and position are of another server.
+    all the same. If the file is purged, and no transaction behind the offset, the place is the beginning of the oldest
+    file: a connector continues by its GTIDs there. Raise ConfigError if the offset's file and position are of another
+    server.
     """
+    oldest = str(query(connection, "SHOW BINARY LOGS")[0][0])
+    is_purged = base_name(oldest) == base_name(offset.file) and file_number(offset.file) < file_number(oldest)
+    if is_purged and not offset.is_within_transaction:
+        return RecordPlace(file_number(oldest), 0)
     events = _events(connection, offset.file, offset.pos, offset.event + 2)
     gtid = next((text for kind, _, text in events if kind in _GTIDS), None)
     if gtid is not None and GtidSet.parse(gtid.partition("'")[2].rpartition("'")[0]) <= offset.gtids:
@@ -188,6 +209,17 @@ def _least(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
     if len(counted) == offset.event + 1 and counted[0][0] == "Query" and counted[0][2] == "BEGIN":
         return RecordPlace(file_number(offset.file), counted[offset.event][1], offset.row)
     return RecordPlace(file_number(offset.file), offset.pos)
+
+
+def _seconds_of(connection: Connection[Any], settings: Settings, delivered: GtidSet) -> int:
+    """Return the time since which topics are read if the offset has none, in seconds since 1970.
+
+    After a restart Debezium knows no time until its first row. Its heartbeats have an offset all the same. The time is
+    that of the first transaction behind `delivered`, or that of the server if there is none.
+    """
+    end = watermarks.high_watermark(connection)
+    time_us = first_time_behind(partial(dial, settings.mysql), settings.mysql.server_id, delivered, end)
+    return int(query(connection, "SELECT UNIX_TIMESTAMP()")[0][0]) if time_us is None else time_us // 1_000_000
 
 
 def _within_xa(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
@@ -228,6 +260,16 @@ def _require_here(connection: Connection[Any], file: str, place: RecordPlace, la
     topic, partition, at = last
     if kind not in (*_ROWS, _COMPRESSED):
         raise _other_server(f"{file}:{place.pos}, the place of offset {at} of partition {partition} of {topic}")
+
+
+def _refuse_older_files(written: WrittenRecords, least: RecordPlace) -> None:
+    """Raise ConfigError if the topics have records behind the offset in files before the oldest one.
+
+    These were files of another server.
+    """
+    for number, name in sorted(written.files.items()):
+        if 0 <= number < least.file:
+            raise _other_server(name)
 
 
 def _refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> None:

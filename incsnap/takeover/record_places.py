@@ -2,13 +2,16 @@
 
 An envelope has them in `source`. An unwrapped row has them if the transform adds them: as fields (`add.fields`) or as
 headers (`add.headers`). A deletion that has lost its row has no fields, so only headers show its place.
+
+Several connectors may write to one topic, as those of shards behind a router do. An envelope names its connector, and
+those of others are left out. An unwrapped row does not name it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -22,11 +25,11 @@ from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ConfigError
 from incsnap.transforms.record_spec import Added, Constant, EnvelopeField, Inserted, RecordSpec
 from incsnap.transforms.record_spec import ValueShape as Shape
-from incsnap.verify.avro_reading import AvroSchemas
+from incsnap.verify.avro_reading import AvroSchemas, as_json
 from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, UNREADABLE, RecordForm, payload_of, read_values
 
 #: The columns of records with places. `key` has the bytes of the record. `file`, `pos` and `row_number` are null for a
-#: record that shows no place.
+#: record that shows no place. `gtid` is null for one that is no envelope.
 RECORD_PLACES = pa.schema(
     [
         ("key", pa.binary()),
@@ -36,6 +39,7 @@ RECORD_PLACES = pa.schema(
         ("file", pa.string()),
         ("pos", pa.int64()),
         ("row_number", pa.int64()),
+        ("gtid", pa.string()),
     ]
 )
 #: The value of the column `state` for a record of a TRUNCATE: it has a place and no row. `verify` reads no such record.
@@ -43,6 +47,9 @@ TRUNCATED = 4
 _READABLE = ("json", "json-schema", "ext-json", "avro")
 #: What an unwrapped row must show. `op` or `snapshot` tells rows of a snapshot from changes.
 _SHOWN = (("source", "file"), ("source", "pos"), ("source", "row"), ("", "op"), ("source", "snapshot"))
+#: The beginning of an envelope's `source`. It is not in a text, whose quotes have backslashes, nor in a schema.
+_SOURCE = r',"source":\{"version":"[^"]*","connector":"[^"]*","name":(?P<name>"(?:[^"\\]|\\.)*")'
+_SOURCE += r'(?:[^}]*?"gtid":"(?P<gtid>[^"]*)")?'
 #: The repair where places are missing.
 ADD_PLACES = "add.headers=op,source.file,source.pos,source.row shows them"
 
@@ -52,6 +59,7 @@ class PlaceForm:
     """The form of a topic's records, as far as their places depend on it."""
 
     values: RecordForm  #: form of the values
+    name: str = ""  #: topic.prefix of the connector
     fields: dict[tuple[str, str], str] = field(default_factory=dict)  #: names of added fields, by struct and field
     headers: dict[tuple[str, str], str] = field(default_factory=dict)  #: names of added headers, by struct and field
     nulls_are_deletions: bool = False  #: a record without a value is a deletion, which no tombstone follows
@@ -97,9 +105,10 @@ class PlaceForm:
         if values.envelope:
             if any(not isinstance(edit, EnvelopeField | Constant | Inserted) for each in specs for edit in each.edits):
                 raise ConfigError("transforms edit the envelopes")
-            return cls(values)
+            return cls(values, format_.envelope.name)
         row = next(each for each in specs if each.value is Shape.ROW)
-        form = cls(values, _names(_added(row)), _names(row.headers), format_.encoders.get(Operation("")) is None)
+        fields, headers = _names(_added(row)), _names(row.headers)
+        form = cls(values, format_.envelope.name, fields, headers, format_.encoders.get(Operation("")) is None)
         if not _has_place(form.shown):
             raise ConfigError(f"unwrapped rows do not show their places; {ADD_PLACES}")
         return form
@@ -121,10 +130,17 @@ def _has_place(names: Mapping[tuple[str, str], str]) -> bool:
 
 
 def record_places(messages: Sequence[Any], form: PlaceForm) -> RecordBatch:
-    """Return records with their places: the columns of RECORD_PLACES, in the order of `messages`."""
+    """Return records with their places: the columns of RECORD_PLACES, in the order of `messages`.
+
+    Envelopes of other connectors are left out.
+    """
     values = pa.array([each.value() for each in messages], pa.binary())
+    own, gtids = None, pa.nulls(len(messages), pa.string())
     if form.values.envelope:
-        read = read_values(values, form.values)
+        if form.values.value_avro is not None:
+            values = as_json(values, form.values.value_avro)
+        own, gtids = _of_sources(values, form.name)
+        read = read_values(values, replace(form.values, value_avro=None))
         state, *columns = (read.column(name) for name in ("state", "is_snapshot", "file", "pos", "row_number"))
         # An envelope of another operation has a place too.
         is_truncation = pc.and_(pc.equal(state, UNREADABLE), read.column("file").is_valid())
@@ -133,7 +149,16 @@ def record_places(messages: Sequence[Any], form: PlaceForm) -> RecordBatch:
         columns = _of_rows(messages, values, form)
     keys = pa.array([each.key() for each in messages], pa.binary())
     offsets = pa.array([each.offset() for each in messages], pa.int64())
-    return pa.RecordBatch.from_arrays([keys, offsets, *columns], schema=RECORD_PLACES)
+    records = pa.RecordBatch.from_arrays([keys, offsets, *columns, gtids], schema=RECORD_PLACES)
+    return records if own is None else records.filter(own)
+
+
+def _of_sources(values: BytesArray, name: str) -> tuple[Array, Array]:
+    """Return a mask of the envelopes of this connector and of values that name none, and the GTIDs of envelopes."""
+    sources = pc.extract_regex(values, _SOURCE)
+    is_own = pc.equal(pc.struct_field(sources, "name"), literal(name).encode()).fill_null(True)
+    gtids = pc.struct_field(sources, "gtid").cast(pa.string())
+    return is_own, pc.if_else(pc.equal(gtids, ""), None, gtids)
 
 
 def _of_rows(messages: Sequence[Any], values: BytesArray, form: PlaceForm) -> list[Array]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Consumer, TopicPartition
@@ -58,26 +59,27 @@ class WrittenRecords:
 
 
 def written_records(
-    client: ClientSettings, forms: Mapping[str, PlaceForm], seconds: int, least: RecordPlace
+    client: ClientSettings, forms: Mapping[str, PlaceForm], seconds: int, least: RecordPlace, delivered: GtidSet
 ) -> WrittenRecords:
     """Return what the topics hold behind the place `least`.
 
     `forms`: form of the records, by topic. `seconds`: time of the event at that place, in seconds since 1970; 0 reads
-    the topics from their beginning. Raise ConfigError if a topic has records of another form.
+    the topics from their beginning. `delivered`: transactions before that place. Raise ConfigError if a topic has
+    records of another form.
     """
     written, greatest = WrittenRecords(), least
     counts = partition_counts(admin_client(client), forms)
     for part in _parts(client, counts, seconds):
         form = forms[part.topic]
-        reading = PartitionReading(part, is_exact=form.is_exact)
+        reading = PartitionReading(part, least, is_exact=form.is_exact)
         for _, messages in messages_of(client, [part]):
-            reading.add(record_places(messages, form))
+            reading.add(with_earlier(record_places(messages, form), delivered))
         written.files |= reading.files
         written.truncations |= reading.truncations
         if reading.last is not None and reading.last[0] >= greatest:
             greatest, written.last = reading.last[0], (part.topic, part.partition, reading.last[1])
-        if reading.last is not None and reading.greatest is not None and reading.greatest > reading.last[0]:
-            written.cut.append((part.topic, part.partition, reading.last[1]))
+        if reading.keyed is not None and reading.greatest is not None and reading.greatest > reading.keyed[0]:
+            written.cut.append((part.topic, part.partition, reading.keyed[1]))
         if reading.end is not None and reading.end > least:
             written.ends.append(PartitionEnd(part.topic, part.partition, reading.end))
         if reading.unplaced:
@@ -92,23 +94,57 @@ def written_records(
     return written
 
 
+def with_earlier(records: RecordBatch, delivered: GtidSet) -> RecordBatch:
+    """Return records with a place before all others for those of `delivered` transactions.
+
+    Records from before a failover have places of another server, which have no order with those of this one.
+    """
+    gtids = records.column("gtid").dictionary_encode()
+    among = pa.array([_is_among(gtid, delivered) for gtid in gtids.dictionary.to_pylist()], pa.bool_())
+    is_earlier = among.take(gtids.indices).fill_null(False)
+    if not pc.any(is_earlier).as_py():
+        return records
+    for name, value in (("file", ""), ("pos", 0), ("row_number", 0)):
+        at = records.schema.get_field_index(name)
+        earlier = pc.if_else(is_earlier, value, records.column(name)).cast(records.schema.field(at).type)
+        records = records.set_column(at, records.schema.field(at), earlier)
+    return records
+
+
+def _is_among(gtid: str, delivered: GtidSet) -> bool:
+    source, _, number = gtid.rpartition(":")
+    server, _, tag = source.lower().partition(":")
+    return number.isdecimal() and ((server, tag), int(number)) in delivered
+
+
 class PartitionReading:
     """The reading of one partition: what its records say about its end.
 
-    `is_exact`: whether the places of records tell the row of an event. Otherwise the end is before the last event.
+    Records without a key do not move the end, because Kafka's producer puts them into any partition. The tables of one
+    topic may be with and without a key.
+    `least`: place of the offset. `is_exact`: whether the places of records tell the row of an event. Otherwise the end
+    is before the last event, and all records without a key behind `least` come again.
     """
 
-    def __init__(self, part: PartitionPart, *, is_exact: bool = True) -> None:
-        self._part = part
+    def __init__(self, part: PartitionPart, least: RecordPlace, *, is_exact: bool = True) -> None:
+        self._part, self._begin = part, RecordPlace(least.file, least.pos)
         self._is_exact = is_exact
+        self._behind_end = 0  #: records behind the end that come again
+        self._keyless_again = 0  #: records without a key that come again
         self._deleted: bytes | None = None  #: key of the deletion at the end
         self.end: RecordPlace | None = None  #: place of the first record that is sent again; None: unknown
         self.last: tuple[RecordPlace, int] | None = None  #: place and offset of the last record with a place
-        self.greatest: RecordPlace | None = None  #: greatest place; it exceeds the last one behind a cut repetition
+        self.keyed: tuple[RecordPlace, int] | None = None  #: the same of the last record with a key
+        #: greatest place of a record with a key; it exceeds the last one behind a cut repetition
+        self.greatest: RecordPlace | None = None
         self.keyless: set[tuple[int, int, int]] = set()  #: places of records without a key
-        self.unplaced = 0  #: records behind the end, or without any end, that come again
         self.files: dict[int, str] = {}  #: number of a binlog file -> its name
         self.truncations: set[tuple[str, int]] = set()  #: (file, pos) of the TRUNCATEs with a record
+
+    @property
+    def unplaced(self) -> int:
+        """Return how many records come again, because their places are unknown."""
+        return self._behind_end + self._keyless_again
 
     def add(self, batch: RecordBatch) -> None:
         """Add records (columns of RECORD_PLACES) in their order. Raise ConfigError for a record of another form."""
@@ -152,35 +188,46 @@ class PartitionReading:
         )
         if not self._is_exact:
             places[2:] = 0
-        last, greatest = (RecordPlace(*places[:, at].tolist()) for at in (-1, np.lexsort(places[::-1])[-1]))
-        self.greatest = max(self.greatest or greatest, greatest)
-        self.last, self.unplaced = (last, events.column("offset")[-1].as_py()), 0
-        if not self._is_exact:
-            # The event may have rows that are not there yet.
-            self.unplaced = int(((places[0] == last.file) & (places[1] == last.pos)).sum())
-        without_key = events.column("key").is_null().to_numpy(zero_copy_only=False)
-        if without_key.any():
-            # Kafka's producer puts such a record into any partition.
-            if self._is_exact:
-                self.keyless.update(map(tuple, places[:3, without_key].T.tolist()))
+        offsets = events.column("offset")
+        self.last = RecordPlace(*places[:, -1].tolist()), offsets[-1].as_py()
+        has_key = events.column("key").is_valid().to_numpy(zero_copy_only=False)
+        if self._is_exact:
+            self.keyless.update(map(tuple, places[:3, ~has_key].T.tolist()))
         else:
-            self.end = last.next if self._is_exact else last
+            begin = self._begin
+            is_behind = (places[0] > begin.file) | ((places[0] == begin.file) & (places[1] >= begin.pos))
+            self._keyless_again += int((is_behind & ~has_key).sum())
+        if has_key.any():
+            at = offsets[int(np.flatnonzero(has_key)[-1])].as_py()
+            self._add_keyed(places[:, has_key], at)
+
+    def _add_keyed(self, places: npt.NDArray[np.int64], offset: int) -> None:
+        """Move the end behind records with keys. `offset`: that of the last one."""
+        last, greatest = (RecordPlace(*places[:, at].tolist()) for at in (-1, np.lexsort(places[::-1])[-1]))
+        goes_on = self.keyed is not None and self.keyed[0] == last and not self._is_exact
+        self._behind_end = self._behind_end if goes_on else 0
+        if not self._is_exact and last >= self._begin:
+            # The event may have rows that are not there yet.
+            self._behind_end += int(((places[0] == last.file) & (places[1] == last.pos)).sum())
+        self.greatest = max(self.greatest or greatest, greatest)
+        self.keyed = last, offset
+        self.end = last.next if self._is_exact else last
 
     def _count_unplaced(self, batch: RecordBatch, unplaced: Array) -> None:
-        """Count the records without a place behind the last place."""
-        if self.last is not None:
-            unplaced = pc.and_(unplaced, pc.greater(batch.column("offset"), self.last[1]))
-        self.unplaced += pc.sum(unplaced).as_py() or 0
+        """Count the records without a place behind the end."""
+        if self.keyed is not None:
+            unplaced = pc.and_(unplaced, pc.greater(batch.column("offset"), self.keyed[1]))
+        self._behind_end += pc.sum(unplaced).as_py() or 0
 
     def _add_tombstones(self, batch: RecordBatch) -> None:
         """Move the end behind the tombstone of the deletion that it stands at, if the tombstone is there."""
-        assert self.last is not None
+        assert self.keyed is not None
         columns = (batch.column(name).to_pylist() for name in ("state", "key", "offset"))
         for state, key, offset in zip(*columns, strict=True):
-            if offset == self.last[1]:
+            if offset == self.keyed[1]:
                 self._deleted = key
-            elif offset > self.last[1] and state == TOMBSTONE and key == self._deleted:
-                self.end = replace(self.last[0], step=TOMBSTONE_STEP + 1)
+            elif offset > self.keyed[1] and state == TOMBSTONE and key == self._deleted:
+                self.end = replace(self.keyed[0], step=TOMBSTONE_STEP + 1)
 
 
 def _parts(client: ClientSettings, counts: Mapping[str, int], seconds: int) -> Iterable[PartitionPart]:
@@ -251,11 +298,15 @@ def sent_statements(values: Iterable[Mapping[str, Any]], upto: tuple[str, int]) 
 def sent_transactions(values: Iterable[Mapping[str, Any]]) -> tuple[GtidSet, GtidSet]:
     """Return the transactions whose BEGIN, and those whose END, a transaction topic has.
 
-    `values`: values of its records.
+    `values`: values of its records. Transactions from the time before gtid_mode=ON do not count: their ids are
+    `file=...,pos=...`.
     """
     begun, ended = GtidSet(), GtidSet()
     for value in values:
-        gtid = GtidSet.parse(str(value["id"]))
+        try:
+            gtid = GtidSet.parse(str(value["id"]))
+        except ValueError:
+            continue
         if value.get("status") == "BEGIN":
             begun |= gtid
         else:

@@ -30,6 +30,8 @@ from tests.property.hypothesis_random import RANDOMS
 _PARTITIONS = 3
 #: The records of an insertion, an update, a deletion, and an update that changes the key.
 _CHANGES = ((INSERT,), (UPDATE,), (DELETE, TOMBSTONE), (DELETE, TOMBSTONE, INSERT))
+#: The topics of a table with a key, of one without a key, and of two tables of which one has a key.
+_TOPICS = ("keyed", "keyless", "mixed")
 _STATES = {INSERT: ROW, UPDATE: ROW, DELETE: DELETION, TOMBSTONE: TOMBSTONE_STATE}
 
 
@@ -42,12 +44,8 @@ class Record:
     row: int
     op: int
     key: bytes | None
-    topic: int  #: 0: records with keys, 1: records without
-
-    @property
-    def partition(self) -> int:
-        """The partition of the record's key."""
-        return 0 if self.key is None else self.key[0] % _PARTITIONS
+    topic: int  #: index in _TOPICS
+    partition: int  #: the partition of the record's key; any for a record without a key
 
 
 def log_of(rng: random.Random) -> list[Record]:
@@ -57,13 +55,16 @@ def log_of(rng: random.Random) -> list[Record]:
     for _ in range(rng.randint(1, 12)):
         if rng.random() < 0.1:
             file, pos = file + 1, 4
-        topic = int(rng.random() < 0.2)
+        topic = rng.choice((0, 0, 0, 1, 2, 2))
+        has_key = topic == 0 or (topic == 2 and rng.random() < 0.5)
         for row in range(rng.randint(1, 3)):
             old, new = (bytes([rng.randrange(6)]) for _ in range(2))
-            change = rng.choice(_CHANGES if topic == 0 else ((INSERT,), (UPDATE,), (DELETE,)))
+            change = rng.choice(_CHANGES if has_key else ((INSERT,), (UPDATE,), (DELETE,)))
             for op in change:
-                key = None if topic else new if op == INSERT else old
-                records.append(Record(file, pos, row, op, key, topic))
+                key = None if not has_key else new if op == INSERT else old
+                # Kafka's producer puts a record without a key into any partition.
+                number = (key or rng.randbytes(1))[0] % _PARTITIONS
+                records.append(Record(file, pos, row, op, key, topic, number))
         pos += rng.randint(1, 50)
     return records
 
@@ -73,7 +74,7 @@ def run(rng: random.Random) -> None:
     log = log_of(rng)
     # The offset is at the beginning of a row.
     begins = [at for at, each in enumerate(log) if at == 0 or row_of(each) != row_of(log[at - 1])] + [len(log)]
-    partitions = [*((0, number) for number in range(_PARTITIONS)), (1, 0)]
+    partitions = [(topic, number) for topic in range(len(_TOPICS)) for number in range(_PARTITIONS)]
     written: dict[tuple[int, int], list[Record]] = {partition: [] for partition in partitions}
     offset = 0
     for _ in range(rng.randint(1, 4)):
@@ -91,9 +92,10 @@ def run(rng: random.Random) -> None:
         np.array([each.row for each in log]),
         np.array([each.op for each in log], np.uint8),
     )
-    topics = np.array([each.topic for each in log])
-    numbers = np.array([each.partition for each in log], np.int32)
-    left_out = seam.has(["keyed", "keyless"], topics, numbers, places)
+    # The job names the topic of each table: two tables have the last one.
+    topics = np.array([each.topic + (each.topic == 2 and each.key is None) for each in log])
+    numbers = np.array([-1 if each.key is None else each.partition for each in log], np.int32)
+    left_out = seam.has([*_TOPICS, _TOPICS[2]], topics, numbers, places)
     assert left_out.tolist() == [is_there(each, written[each.topic, each.partition], log) for each in log]
     for partition, records in written.items():
         sent = [each for each, out in zip(log, left_out, strict=True) if not out]
@@ -116,12 +118,13 @@ def is_there(record: Record, written: list[Record], log: list[Record]) -> bool:
     if record.key is None:
         return any(each is record for each in written)
     at = {id(each): number for number, each in enumerate(log)}
-    return bool(written) and at[id(record)] <= at[id(written[-1])]
+    keyed = [each for each in written if each.key is not None]
+    return bool(keyed) and at[id(record)] <= at[id(keyed[-1])]
 
 
-def last_of_keys(written: dict[tuple[int, int], list[Record]]) -> dict[bytes, Record]:
-    """Return the last record of each key, which a consumer holds."""
-    return {each.key: each for records in written.values() for each in records if each.key is not None}
+def last_of_keys(written: dict[tuple[int, int], list[Record]]) -> dict[tuple[int, bytes], Record]:
+    """Return the last record of each topic's key, which a consumer holds."""
+    return {(each.topic, each.key): each for records in written.values() for each in records if each.key is not None}
 
 
 def row_of(record: Record) -> tuple[int, int, int]:
@@ -133,8 +136,8 @@ def seam_of(rng: random.Random, written: dict[tuple[int, int], list[Record]], le
     """Return the seam that the partitions show. They are read in batches of random sizes."""
     ends, keyless = [], []
     for (topic, number), records in written.items():
-        name = ("keyed", "keyless")[topic]
-        reading = PartitionReading(PartitionPart(name, number, 0, len(records)))
+        name = _TOPICS[topic]
+        reading = PartitionReading(PartitionPart(name, number, 0, len(records)), least)
         at = 0
         while at < len(records):
             size = rng.randint(1, 8)
@@ -185,13 +188,25 @@ def _greatest_counts(self: PartitionReading, events: pa.RecordBatch) -> None:
         self.end = max(self.greatest.next, before or self.end)
 
 
+def _keyless_hides_the_end(self: PartitionReading, events: pa.RecordBatch) -> None:
+    """A wrong rule: a batch in which a record has no key does not move the end."""
+    before = self.end
+    _ADD_EVENTS(self, events)
+    if events.column("key").null_count:
+        self.end = before
+
+
 _ADD_EVENTS = PartitionReading._add_events
 
 
 @pytest.mark.parametrize(
     ("name", "wrong"),
-    [("_add_tombstones", _ignore_tombstones), ("_add_events", _greatest_counts)],
-    ids=["tombstones", "greatest"],
+    [
+        ("_add_tombstones", _ignore_tombstones),
+        ("_add_events", _greatest_counts),
+        ("_add_events", _keyless_hides_the_end),
+    ],
+    ids=["tombstones", "greatest", "keyless"],
 )
 def test_a_wrong_rule_is_caught(name: str, wrong: Callable[..., None]) -> None:
     with patch.object(written_records.PartitionReading, name, wrong), pytest.raises(AssertionError):

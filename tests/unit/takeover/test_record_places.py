@@ -139,3 +139,34 @@ def test_records_without_places_are_refused_with_the_reason(settings: Settings) 
     )
     with pytest.raises(ConfigError, match="places"):
         PlaceForm.of(format_of(for_table(settings), shape), settings.formats)
+
+
+def envelope(name: str, op: str, **columns: object) -> bytes:
+    """Return an envelope of a connector with this `topic.prefix`."""
+    row = {"id": 1, **columns}
+    source = {"version": "3.6.1.Final", "connector": "mysql", "name": name, "ts_ms": 1, "snapshot": "false"}
+    source |= {"db": "shop", "table": "orders", "file": "binlog.000012", "pos": 345, "row": 2, "query": None}
+    value = {"before": None, "after": None if op in "dt" else row, "source": source, "op": op, "ts_ms": 1}
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("schemas", ["false", "true"])
+def test_the_envelopes_of_another_connector_are_left_out(schemas: str) -> None:
+    settings = loaded_with(topic__prefix="shop", value__converter__schemas__enable=schemas).settings
+    text = envelope("other", "c")[2:-1].decode()
+    values = [
+        envelope("shop", "c", text=text),
+        envelope("other", "c", text=envelope("shop", "c").decode()),
+        envelope("other", "t"),
+        None,
+        b"[]",
+    ]
+    if schemas == "true":
+        schema = b'{"type":"struct","fields":[],"name":"shop.shop.orders.Envelope"}'
+        values = [value and b'{"schema":%b,"payload":%b}' % (schema, value) for value in values]
+
+    assert read(form_of(settings), *(Message(number, value) for number, value in enumerate(values))) == [
+        (ROW, False, "binlog.000012", 345, 2),
+        (TOMBSTONE, False, None, None, None),
+        (UNREADABLE, False, None, None, None),
+    ]

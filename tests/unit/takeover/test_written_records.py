@@ -9,23 +9,28 @@ import pytest
 
 from incsnap.envelope.seam import ROW_STEP, RecordPlace
 from incsnap.errors import ConfigError
+from incsnap.gtid import GtidSet
 from incsnap.takeover.record_places import PlaceForm, record_places
-from incsnap.takeover.written_records import PartitionReading, sent_statements
+from incsnap.takeover.written_records import PartitionReading, sent_statements, sent_transactions, with_earlier
 from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.topic_side import PartitionPart
 
+_LEAST = RecordPlace(12, 90)
 _FORM = PlaceForm(RecordForm(envelope=True, key_schemas=False, schemas=False))
 
 
 class Message:
     """A message of Kafka."""
 
-    def __init__(self, offset: int, op: str, pos: int, row: int = 0) -> None:
-        self._offset, self._op = offset, op
-        self._source = {"snapshot": "false", "file": "binlog.000012", "pos": pos, "row": row}
+    def __init__(
+        self, offset: int, op: str, pos: int, row: int = 0, *, has_key: bool = True, gtid: str | None = None
+    ) -> None:
+        self._offset, self._op, self._has_key = offset, op, has_key
+        self._source: dict[str, object] = {"version": "3.6.1.Final", "connector": "mysql", "name": ""}
+        self._source |= {"snapshot": "false", "gtid": gtid, "file": "binlog.000012", "pos": pos, "row": row}
 
     def key(self) -> bytes | None:
-        return None if self._op == "t" else b'{"id":1}'
+        return b'{"id":1}' if self._has_key and self._op != "t" else None
 
     def value(self) -> bytes:
         after = {"id": 1} if self._op in ("c", "u") else None
@@ -39,10 +44,13 @@ class Message:
         return None
 
 
-def reading_of(*messages: Message) -> PartitionReading:
-    """Return the reading of a partition with these messages, which are read at once."""
-    reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, len(messages)))
-    reading.add(record_places(messages, _FORM))
+def reading_of(*messages: Message, delivered: str = "", is_exact: bool = True) -> PartitionReading:
+    """Return the reading of a partition with these messages, which are read at once. The offset is at 12:90.
+
+    `delivered`: transactions before the offset. `is_exact`: as in PartitionReading.
+    """
+    reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, len(messages)), _LEAST, is_exact=is_exact)
+    reading.add(with_earlier(record_places(messages, _FORM), GtidSet.parse(delivered)))
     return reading
 
 
@@ -58,8 +66,51 @@ def test_the_record_of_a_truncation_has_a_place_and_does_not_move_the_end() -> N
     assert reading_of(Message(0, "t", 400)).end is None
 
 
+def test_a_record_without_a_key_does_not_hide_the_end_of_those_with_keys() -> None:
+    reading = reading_of(Message(0, "c", 100), Message(1, "c", 200, has_key=False), Message(2, "d", 300))
+    assert reading.end == RecordPlace(12, 300).next
+    assert reading.keyless == {(12, 200, 0)}
+
+    reading = reading_of(Message(0, "c", 100), Message(1, "c", 200, has_key=False))
+    assert reading.end == RecordPlace(12, 100, 0, ROW_STEP).next
+
+
+def test_records_whose_row_is_unknown_come_twice_if_they_have_no_key_or_are_of_the_last_event() -> None:
+    keyless = [Message(number, "c", pos, has_key=False) for number, pos in enumerate((50, 90, 100, 300))]
+    assert reading_of(*keyless, is_exact=False).unplaced == 3
+    assert reading_of(*keyless).unplaced == 0
+
+    keyed = [Message(4, "c", 100), Message(5, "c", 200), Message(6, "c", 200), Message(7, "c", 300, has_key=False)]
+    reading = reading_of(*keyless, *keyed, is_exact=False)
+    assert (reading.unplaced, reading.end) == (6, RecordPlace(12, 200))
+
+    more = record_places([Message(8, "c", 200)], _FORM)
+    reading.add(more)
+    assert reading.unplaced == 7
+    assert reading_of(Message(0, "c", 50), is_exact=False).unplaced == 0
+
+
+def test_a_record_of_a_transaction_before_the_offset_has_a_place_before_all_others() -> None:
+    server = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    before, behind, tagged = (f"{server}:{number}" for number in ("7", "8", "blue:8"))
+    messages = [Message(0, "c", 90_000, gtid=before), Message(1, "c", 90_000, gtid=tagged), Message(2, "t", 90_000)]
+
+    # The place is that of an earlier server, so it is no cut repetition either.
+    reading = reading_of(*messages, Message(3, "c", 100, gtid=behind), delivered=f"{server}:1-7:blue:1-9")
+    assert reading.end == RecordPlace(12, 100, 0, ROW_STEP).next
+    assert reading.greatest == RecordPlace(12, 100, 0, ROW_STEP)
+
+    # The connector has repeated records up to its offset. So all that follows comes again.
+    repeated = reading_of(
+        Message(0, "c", 100, gtid=behind), Message(1, "c", 90, gtid=before), delivered=f"{server}:1-7"
+    )
+    assert repeated.end is not None
+    assert repeated.end < RecordPlace(0, 0)
+    assert repeated.greatest == RecordPlace(12, 100, 0, ROW_STEP)
+
+
 def test_a_record_of_another_form_is_refused() -> None:
-    reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, 1))
+    reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, 1), _LEAST)
     message = Message(7, "c", 100)
     message.value = lambda: b'{"id":1}'  # type: ignore[method-assign]
 
@@ -85,3 +136,19 @@ def test_statements_of_an_earlier_server_do_not_count() -> None:
 
     assert sent_statements(values, upto) == RecordPlace(3, 300, 0, ROW_STEP + 1)
     assert sent_statements(values[:4], upto) is None
+
+
+def test_transactions_without_a_gtid_do_not_count() -> None:
+    gtids = [f"3e11fa47-71ca-11e1-9e33-c80aa9429562:{number}" for number in (6, 7)]
+    values = [
+        {"status": "BEGIN", "id": "file=mysql-bin.000003,pos=154"},
+        {"status": "END", "id": "file=mysql-bin.000003,pos=154"},
+        {"status": "BEGIN", "id": gtids[0]},
+        {"status": "END", "id": gtids[0]},
+        {"status": "BEGIN", "id": gtids[1]},
+    ]
+
+    begun, ended = sent_transactions(values)
+
+    assert begun == GtidSet.parse(",".join(gtids))
+    assert ended == GtidSet.parse(gtids[0])
