@@ -1,15 +1,17 @@
-"""Fixtures of tests on a server that leaves names out of its table maps."""
+"""Fixtures: a job on a server that leaves names out of its table maps, and jobs that take signals from a file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lab.addresses import MySqlAddress
 from tests.support.minimal_shop import Shop
+from tests.support.planned_job import MakeJob, planned_jobs, settings_of
 from tests.support.waiting import PATIENCE_SECONDS
 
 
@@ -30,3 +32,14 @@ def shop(
     with closing(Shop(minimal_mysql, kafka_address, topic_prefix, tmp_path)) as opened:
         opened.run("CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, a VARCHAR(20), b VARCHAR(20), e ENUM('x', 'y'))")
         yield opened
+
+
+@pytest.fixture
+def make_job(
+    mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, tmp_path: Path
+) -> Iterator[MakeJob]:
+    """Yield a function that creates jobs from options. They take signals from a file."""
+    files = {"signal__enabled__channels": "file", "signal__file": str(tmp_path / "signals")}
+    settings = partial(settings_of, mysql_address, kafka_address, topic_prefix, database, **files)
+    with planned_jobs(settings, tmp_path) as make:
+        yield make

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pymysql.cursors import Cursor
 
 from incsnap.planner.chunk_readers import ReadOrders
-from lab.addresses import MySqlAddress
 from signals import send
-from tests.support.planned_job import MakeJob, PlannedJob, ReadersAtHand, planned_jobs, settings_of
+from tests.support.planned_job import PlannedJob, ReadersAtHand
 
 pytestmark = pytest.mark.servers
 
@@ -26,16 +22,6 @@ def cursor(cursor: Cursor) -> Cursor:
     cursor.execute("CREATE TABLE t (s INT, v VARCHAR(9), KEY by_s (s))")
     cursor.executemany("INSERT INTO t VALUES (%s, %s)", [(row // 7, f"v{row % 3}") for row in range(_ROWS)])
     return cursor
-
-
-@pytest.fixture
-def make_job(
-    mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, tmp_path: Path
-) -> Iterator[MakeJob]:
-    files = {"signal__enabled__channels": "file", "signal__file": str(tmp_path / "signals")}
-    settings = partial(settings_of, mysql_address, kafka_address, topic_prefix, database, **files)
-    with planned_jobs(settings, tmp_path) as make:
-        yield make
 
 
 def ask(job: PlannedJob, database: str, name: str = "by-s") -> None:

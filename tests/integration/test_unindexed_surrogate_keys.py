@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pymysql.cursors import Cursor
 
 from incsnap.planner.chunk_readers import ReadOrders
-from lab.addresses import MySqlAddress
 from signals import send
-from tests.support.planned_job import MakeJob, ReadersAtHand, planned_jobs, settings_of
+from tests.support.planned_job import ReadersAtHand
 
 pytestmark = pytest.mark.servers
 
@@ -25,16 +21,6 @@ _CHANGES = (
     "UPDATE a SET aa = aa - 900 WHERE pk % 5 = 0",
     "INSERT INTO a VALUES (2000, -5), (2001, 500), (2002, NULL)",
 )
-
-
-@pytest.fixture
-def make_job(
-    mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, tmp_path: Path
-) -> Iterator[MakeJob]:
-    files = {"signal__enabled__channels": "file", "signal__file": str(tmp_path / "signals")}
-    settings = partial(settings_of, mysql_address, kafka_address, topic_prefix, database, **files)
-    with planned_jobs(settings, tmp_path) as make:
-        yield make
 
 
 @pytest.mark.parametrize("surrogate", ["aa", "AA"])
