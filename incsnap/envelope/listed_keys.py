@@ -260,8 +260,7 @@ def _members(format_: TableFormat, keys: Sequence[str]) -> list[Mapping[str, Any
     """
     given: list[Mapping[str, Any]] = _parsed(f"[{','.join(keys)}]")
     names = {field.name for field in format_.view.key}
-    read = format_.encoders[READ]
-    added = {each.name: each.text for each in read.spec.key_fields} if read is not None else {}
+    added = format_.added_to_keys
     for key, members in zip(keys, given, strict=True):
         if members.keys() == names:
             continue

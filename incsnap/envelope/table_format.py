@@ -39,7 +39,7 @@ from incsnap.envelope.json_rows import around, json_objects, rows_of
 from incsnap.envelope.outbox_events import EventFormat
 from incsnap.envelope.partitioner import partition
 from incsnap.envelope.proto_format import ProtoRows, ProtoStructs, ProtoValues, proto_head, proto_keys
-from incsnap.envelope.record_encoder import CHANGES, Operation, RecordEncoder, record_kind, specs_of, topics
+from incsnap.envelope.record_encoder import CHANGES, READ, Operation, RecordEncoder, record_kind, specs_of, topics
 from incsnap.envelope.row_conditions import CaseTopics, RowConditions
 from incsnap.envelope.row_template import RowTemplate
 from incsnap.envelope.row_topics import RowTopics
@@ -82,6 +82,12 @@ class TableFormat:
     updates: str = ""
     #: estimated bytes of a record that do not grow with the values of its row, such as names and schemas; 0 for events
     literal_bytes: int = 0
+
+    @property
+    def added_to_keys(self) -> dict[str, str]:
+        """Return the fields that a router adds to the key of a snapshot's record, with the texts of this table."""
+        read = self.encoders[READ]
+        return {} if read is None else {each.name: each.text for each in read.spec.key_fields}
 
     @property
     def key_identifies(self) -> bool:

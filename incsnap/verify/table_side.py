@@ -172,8 +172,7 @@ def can_own(settings: Settings, table: VerifiedTable, key: bytes) -> bool:
 
 def _has_fields(format_: TableFormat, key: bytes) -> bool:
     """Return True if `key` is a JSON object with the names and the router's texts that the table's record keys have."""
-    read = format_.encoders[READ]
-    added = {each.name: each.text for each in read.spec.key_fields} if read is not None else {}
+    added = format_.added_to_keys
     try:
         members = json.loads(key)
         is_own = all(members.get(name) == text for name, text in added.items())
