@@ -17,9 +17,9 @@ from incsnap.snapshot.context import Request, Scan, SnapshotContext
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.tables import TableId
 from incsnap.takeover.connector_offset import RunningSnapshot, WaitingTable
+from incsnap.takeover.continued_snapshot import requests_of
 from incsnap.takeover.handed_snapshot import fields_of_snapshot
 from incsnap.takeover.java_objects import read_object
-from incsnap.takeover.join import _requests
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
 
@@ -136,7 +136,7 @@ def test_a_job_goes_on_behind_a_connectors_last_key_only_where_it_can_read_the_r
     waiting = WaitingTable(str(orders), surrogate=surrogate)
     running = RunningSnapshot("s", (waiting,), (4, 5)[:count], (90, 100)[:count])
 
-    (request,), (line,) = _requests(settings, running, {str(orders): orders}, {str(orders): key})
+    (request,), (line,) = requests_of(settings, running, {str(orders): orders}, {str(orders): key})
 
     assert (request.table, request.collection.surrogate) == (orders, surrogate)
     assert (request.collection.chosen is not None) == goes_on
@@ -152,7 +152,7 @@ def test_a_job_begins_a_table_anew_whose_key_it_has_as_bytes(
     table, settings = TableId(database, "t"), settings_with(mysql_address, database)
     running = RunningSnapshot("s", (WaitingTable(str(table)),), ("\u0430",), ("\u044f",))
 
-    (request,), (line,) = _requests(settings, running, {str(table): table}, {str(table): ("id",)})
+    (request,), (line,) = requests_of(settings, running, {str(table): table}, {str(table): ("id",)})
 
     assert request.collection.chosen is None
     assert line.endswith("begins at its first row.")

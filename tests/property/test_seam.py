@@ -20,8 +20,7 @@ from hypothesis import given
 
 from incsnap.envelope.record_images import DELETE, INSERT, TOMBSTONE, UPDATE
 from incsnap.envelope.seam import Keyless, PartitionEnd, Places, RecordPlace, Seam
-from incsnap.takeover import written_records
-from incsnap.takeover.written_records import PartitionReading
+from incsnap.takeover.partition_reading import PartitionReading
 from incsnap.verify.record_reading import DELETION, ROW
 from incsnap.verify.record_reading import TOMBSTONE as TOMBSTONE_STATE
 from incsnap.verify.topic_side import TOPIC_RECORDS, PartitionPart
@@ -209,5 +208,5 @@ _ADD_EVENTS = PartitionReading._add_events
     ids=["tombstones", "greatest", "keyless"],
 )
 def test_a_wrong_rule_is_caught(name: str, wrong: Callable[..., None]) -> None:
-    with patch.object(written_records.PartitionReading, name, wrong), pytest.raises(AssertionError):
+    with patch.object(PartitionReading, name, wrong), pytest.raises(AssertionError):
         many_runs()

@@ -10,8 +10,10 @@ import pytest
 from incsnap.envelope.seam import ROW_STEP, RecordPlace
 from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
+from incsnap.takeover.control_topics import sent_statements, sent_transactions
+from incsnap.takeover.partition_reading import PartitionReading
 from incsnap.takeover.record_places import PlaceForm, record_places
-from incsnap.takeover.written_records import PartitionReading, sent_statements, sent_transactions, with_earlier
+from incsnap.takeover.written_records import with_earlier
 from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.topic_side import PartitionPart
 

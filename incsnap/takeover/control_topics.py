@@ -1,0 +1,69 @@
+"""The ends of a connector's topics of schema changes and of transactions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from incsnap.config.servers import RegistrySettings
+from incsnap.envelope.seam import ROW_STEP, RecordPlace
+from incsnap.events import file_number
+from incsnap.gtid import GtidSet
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topics import admin_client, partition_counts
+from incsnap.takeover.written_records import is_in_binlog, parts_since
+from incsnap.verify.avro_reading import AvroSchemas, as_json
+from incsnap.verify.topic_side import messages_of
+
+
+def sent_statements(values: Iterable[Mapping[str, Any]], upto: tuple[str, int]) -> RecordPlace | None:
+    """Return the place behind the last statement of a topic of schema changes; None if it has none.
+
+    `values`: values of its records. `upto`: the binlog's end. Statements of an earlier server do not count.
+    """
+    places = []
+    for value in values:
+        source = value.get("source") or {}
+        if source.get("file") and str(source.get("snapshot") or "false") == "false":
+            file, pos = str(source["file"]), int(source["pos"])
+            places += [RecordPlace(file_number(file), pos)] if is_in_binlog((file, pos), upto) else []
+    return None if not places else RecordPlace(max(places).file, max(places).pos, 0, ROW_STEP + 1)
+
+
+def sent_transactions(values: Iterable[Mapping[str, Any]]) -> tuple[GtidSet, GtidSet]:
+    """Return the transactions whose BEGIN, and those whose END, a transaction topic has.
+
+    `values`: values of its records. Transactions from the time before gtid_mode=ON do not count: their ids are
+    `file=...,pos=...`.
+    """
+    begun, ended = GtidSet(), GtidSet()
+    for value in values:
+        try:
+            gtid = GtidSet.parse(str(value["id"]))
+        except ValueError:
+            continue
+        if value.get("status") == "BEGIN":
+            begun |= gtid
+        else:
+            ended |= gtid
+    return begun, ended
+
+
+def values_since(
+    client: ClientSettings, topic: str, seconds: int, avro: RegistrySettings | None
+) -> Iterable[dict[str, Any]]:
+    """Yield the values of a topic's records since `seconds`, without their schemas.
+
+    `avro`: registry of their schemas; None for JSON. Raise ServerUnreachable if Kafka or the registry does not answer.
+    """
+    parts = parts_since(client, partition_counts(admin_client(client), [topic]), seconds)
+    for _, messages in messages_of(client, parts):
+        values = [value for message in messages if (value := message.value()) is not None]
+        if avro is not None:
+            values = as_json(pa.array(values, pa.binary()), AvroSchemas.of(avro, "")).to_pylist()
+        for value in values:
+            content = json.loads(value)
+            yield content["payload"] if set(content) == {"schema", "payload"} else content

@@ -1,0 +1,139 @@
+"""The place of a connector's offset, and of the topics' last records, in the binlog of this server."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from pymysql.connections import Connection
+
+from incsnap.binlog.time_search import first_time_behind
+from incsnap.config.settings import Settings
+from incsnap.envelope.seam import RecordPlace
+from incsnap.errors import ConfigError
+from incsnap.events import base_name, file_number
+from incsnap.gtid import GtidSet
+from incsnap.mysql import watermarks
+from incsnap.mysql.session import QueryRefusedError, dial, query
+from incsnap.mysql.start_place import events_of
+from incsnap.takeover.connector_offset import ConnectorOffset
+from incsnap.takeover.written_records import WrittenRecords
+
+STOP_CLEANLY = (
+    "Start the connector on this server, let it send a change, stop it cleanly (PUT /connectors/NAME/stop), and try"
+    " again."
+)
+#: Types of the events with a transaction's GTID.
+_GTIDS = ("Gtid", "Gtid_tagged")
+_COMPRESSED = "Transaction_payload"
+_ROWS = ("Write_rows", "Update_rows", "Delete_rows", "Write_rows_v1", "Update_rows_v1", "Delete_rows_v1")
+
+
+def place_of(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
+    """Return the place before which the connector has sent everything.
+
+    Debezium counts the events of a transaction from its BEGIN on, which is the first. The events of a compressed
+    transaction have one position. There the place is the transaction's beginning: the topics say what they have behind
+    it. Debezium ignores XA START and counts no events then: the offset has the end of the newest event. Its rows count
+    all the same. If the file is purged, and no transaction behind the offset, the place is the beginning of the oldest
+    file: a connector continues by its GTIDs there. Raise ConfigError if the offset's file and position are of another
+    server.
+    """
+    oldest = str(query(connection, "SHOW BINARY LOGS")[0][0])
+    is_purged = base_name(oldest) == base_name(offset.file) and file_number(offset.file) < file_number(oldest)
+    if is_purged and not offset.is_within_transaction:
+        return RecordPlace(file_number(oldest), 0)
+    events = _events(connection, offset.file, offset.pos, offset.event + 2)
+    gtid = next((text for kind, _, text in events if kind in _GTIDS), None)
+    if gtid is not None and GtidSet.parse(gtid.partition("'")[2].rpartition("'")[0]) <= offset.gtids:
+        raise _other_server(f"{offset.file}:{offset.pos}")
+    if offset.row and not offset.event:
+        return _within_xa(connection, offset)
+    counted = [each for each in events if each[0] not in _GTIDS][: offset.event + 1]
+    if len(counted) == offset.event + 1 and counted[0][0] == "Query" and counted[0][2] == "BEGIN":
+        return RecordPlace(file_number(offset.file), counted[offset.event][1], offset.row)
+    return RecordPlace(file_number(offset.file), offset.pos)
+
+
+def seconds_of(connection: Connection[Any], settings: Settings, delivered: GtidSet) -> int:
+    """Return the time since which topics are read if the offset has none, in seconds since 1970.
+
+    After a restart Debezium knows no time until its first row. Its heartbeats have an offset all the same. The time is
+    that of the first transaction behind `delivered`, or that of the server if there is none.
+    """
+    end = watermarks.high_watermark(connection)
+    time_us = first_time_behind(partial(dial, settings.mysql), settings.mysql.server_id, delivered, end)
+    return int(query(connection, "SELECT UNIX_TIMESTAMP()")[0][0]) if time_us is None else time_us // 1_000_000
+
+
+def _within_xa(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
+    """Return the place of an offset within a rows event of an XA transaction.
+
+    The offset has the event's end, and SHOW BINLOG EVENTS begins at beginnings only. So the file is read up to there.
+    Raise ConfigError if no rows event ends there.
+    """
+    for _, begin, kind, _, end, _ in events_of(connection, offset.file):
+        if int(end) == offset.pos and kind in _ROWS:
+            return RecordPlace(file_number(offset.file), int(begin), offset.row)
+        if int(end) >= offset.pos:
+            break
+    raise _other_server(f"a rows event that ends at {offset.file}:{offset.pos}")
+
+
+def _events(connection: Connection[Any], file: str, pos: int, most: int) -> list[tuple[str, int, str]]:
+    """Return (type, position, text) of at most `most` events from a position on.
+
+    Raise ConfigError if no event begins at the position.
+    """
+    files = {str(row[0]): int(row[1]) for row in query(connection, "SHOW BINARY LOGS")}
+    if pos >= files.get(file, 0):
+        if file in files and pos == files[file]:
+            return []
+        raise _other_server(f"{file}:{pos}")
+    try:
+        rows = query(connection, "SHOW BINLOG EVENTS IN %s FROM %s LIMIT %s", (file, pos, most))
+    except QueryRefusedError:
+        raise _other_server(f"{file}:{pos}") from None
+    return [(str(kind), int(begin), str(text)) for _, begin, kind, _, _, text in rows]
+
+
+def require_here(connection: Connection[Any], file: str, place: RecordPlace, last: tuple[str, int, int]) -> None:
+    """Raise ConfigError if no rows event of this server begins at the place of the last record."""
+    events = _events(connection, file, place.pos, 1)
+    kind = events[0][0] if events else "none"
+    topic, partition, at = last
+    if kind not in (*_ROWS, _COMPRESSED):
+        raise _other_server(f"{file}:{place.pos}, the place of offset {at} of partition {partition} of {topic}")
+
+
+def refuse_older_files(written: WrittenRecords, least: RecordPlace) -> None:
+    """Raise ConfigError if the topics have records behind the offset in files before the oldest one.
+
+    These were files of another server.
+    """
+    for number, name in sorted(written.files.items()):
+        if 0 <= number < least.file:
+            raise _other_server(name)
+
+
+def refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> None:
+    """Raise ConfigError if a partition ends within a compressed transaction.
+
+    All its events have one place, and each counts its rows from 0. So the place of a record does not tell what precedes
+    it.
+    """
+    for file, pos in sorted({(each.end.file, each.end.pos) for each in written.ends}):
+        events = _events(connection, written.files.get(file, ""), pos, 1)
+        if events and events[0][0] == _COMPRESSED:
+            ends = [each for each in written.ends if (each.end.file, each.end.pos) == (file, pos)]
+            raise ConfigError(
+                f"the last record of partition {ends[0].partition} of {ends[0].topic} is of a compressed transaction,"
+                " in which records of several events have one place",
+                STOP_CLEANLY,
+            )
+
+
+def _other_server(what: str) -> ConfigError:
+    return ConfigError(
+        f"the binlog of this server does not have {what}: the connector read another server", STOP_CLEANLY
+    )

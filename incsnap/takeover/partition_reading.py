@@ -1,0 +1,131 @@
+"""The reading of one partition of a connector's topic, up to the record that the job sends first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from incsnap.columns.arrow import Array, RecordBatch
+from incsnap.envelope.seam import DELETION_STEP, ROW_STEP, TOMBSTONE_STEP, RecordPlace
+from incsnap.errors import ConfigError
+from incsnap.events import file_number
+from incsnap.takeover.record_places import TRUNCATED
+from incsnap.verify.record_reading import DELETION, TOMBSTONE, UNREADABLE
+from incsnap.verify.topic_side import PartitionPart
+
+
+class PartitionReading:
+    """The reading of one partition: what its records say about its end.
+
+    Records without a key do not move the end, because Kafka's producer puts them into any partition. The tables of one
+    topic may be with and without a key.
+    `least`: place of the offset. `is_exact`: whether the places of records tell the row of an event. Otherwise the end
+    is before the last event, and all records without a key behind `least` come again.
+    """
+
+    def __init__(self, part: PartitionPart, least: RecordPlace, *, is_exact: bool = True) -> None:
+        self._part, self._begin = part, RecordPlace(least.file, least.pos)
+        self._is_exact = is_exact
+        self._behind_end = 0  #: records behind the end that come again
+        self._keyless_again = 0  #: records without a key that come again
+        self._deleted: bytes | None = None  #: key of the deletion at the end
+        self.end: RecordPlace | None = None  #: place of the first record that is sent again; None: unknown
+        self.last: tuple[RecordPlace, int] | None = None  #: place and offset of the last record with a place
+        self.keyed: tuple[RecordPlace, int] | None = None  #: the same of the last record with a key
+        #: greatest place of a record with a key; it exceeds the last one behind a cut repetition
+        self.greatest: RecordPlace | None = None
+        self.keyless: set[tuple[int, int, int]] = set()  #: places of records without a key
+        self.files: dict[int, str] = {}  #: number of a binlog file -> its name
+        self.truncations: set[tuple[str, int]] = set()  #: (file, pos) of the TRUNCATEs with a record
+
+    @property
+    def unplaced(self) -> int:
+        """Return how many records come again, because their places are unknown."""
+        return self._behind_end + self._keyless_again
+
+    def add(self, batch: RecordBatch) -> None:
+        """Add records (columns of RECORD_PLACES) in their order. Raise ConfigError for a record of another form."""
+        self._refuse_unreadable(batch)
+        state = batch.column("state")
+        # A truncation's record has no key, so it may be in any partition.
+        truncations = batch.filter(pc.equal(state, TRUNCATED))
+        self.truncations.update(zip(*(truncations.column(name).to_pylist() for name in ("file", "pos")), strict=True))
+        is_change = pc.invert(pc.is_in(state, pa.array([TOMBSTONE, TRUNCATED], pa.int8())))
+        is_event = pc.and_(is_change, pc.invert(batch.column("is_snapshot")))
+        has_place = pc.and_(is_event, batch.column("file").is_valid())
+        events = batch.filter(has_place)
+        if len(events):
+            self._add_events(events)
+        self._count_unplaced(batch, pc.and_(is_event, pc.invert(has_place)))
+        if self.end is not None and self.end.step == DELETION_STEP + 1:
+            self._add_tombstones(batch)
+
+    def _refuse_unreadable(self, batch: RecordBatch) -> None:
+        unreadable = pc.equal(batch.column("state"), UNREADABLE).to_numpy(zero_copy_only=False)
+        if unreadable.any():
+            offset = batch.column("offset")[int(np.argmax(unreadable))]
+            raise ConfigError(
+                f"{self._part.topic}: the record at offset {offset} of partition {self._part.partition} has another"
+                " form than the file describes",
+                "Check converters and transforms in the connector's file, and give the worker's file with --worker.",
+            )
+
+    def _add_events(self, events: RecordBatch) -> None:
+        names = events.column("file").dictionary_encode()
+        numbers = np.array([file_number(name) for name in names.dictionary.to_pylist()], np.int64)
+        self.files.update(zip(numbers.tolist(), names.dictionary.to_pylist(), strict=True))
+        deletes = events.column("state").to_numpy() == DELETION
+        places = np.stack(
+            [
+                numbers[names.indices.to_numpy()],
+                events.column("pos").to_numpy(),
+                events.column("row_number").to_numpy(),
+                np.where(deletes, DELETION_STEP, ROW_STEP),
+            ]
+        )
+        if not self._is_exact:
+            places[2:] = 0
+        offsets = events.column("offset")
+        self.last = RecordPlace(*places[:, -1].tolist()), offsets[-1].as_py()
+        has_key = events.column("key").is_valid().to_numpy(zero_copy_only=False)
+        if self._is_exact:
+            self.keyless.update(map(tuple, places[:3, ~has_key].T.tolist()))
+        else:
+            begin = self._begin
+            is_behind = (places[0] > begin.file) | ((places[0] == begin.file) & (places[1] >= begin.pos))
+            self._keyless_again += int((is_behind & ~has_key).sum())
+        if has_key.any():
+            at = offsets[int(np.flatnonzero(has_key)[-1])].as_py()
+            self._add_keyed(places[:, has_key], at)
+
+    def _add_keyed(self, places: npt.NDArray[np.int64], offset: int) -> None:
+        """Move the end behind records with keys. `offset`: that of the last one."""
+        last, greatest = (RecordPlace(*places[:, at].tolist()) for at in (-1, np.lexsort(places[::-1])[-1]))
+        goes_on = self.keyed is not None and self.keyed[0] == last and not self._is_exact
+        self._behind_end = self._behind_end if goes_on else 0
+        if not self._is_exact and last >= self._begin:
+            # The event may have rows that are not there yet.
+            self._behind_end += int(((places[0] == last.file) & (places[1] == last.pos)).sum())
+        self.greatest = max(self.greatest or greatest, greatest)
+        self.keyed = last, offset
+        self.end = last.next if self._is_exact else last
+
+    def _count_unplaced(self, batch: RecordBatch, unplaced: Array) -> None:
+        """Count the records without a place behind the end."""
+        if self.keyed is not None:
+            unplaced = pc.and_(unplaced, pc.greater(batch.column("offset"), self.keyed[1]))
+        self._behind_end += pc.sum(unplaced).as_py() or 0
+
+    def _add_tombstones(self, batch: RecordBatch) -> None:
+        """Move the end behind the tombstone of the deletion that it stands at, if the tombstone is there."""
+        assert self.keyed is not None
+        columns = (batch.column(name).to_pylist() for name in ("state", "key", "offset"))
+        for state, key, offset in zip(*columns, strict=True):
+            if offset == self.keyed[1]:
+                self._deleted = key
+            elif offset > self.keyed[1] and state == TOMBSTONE and key == self._deleted:
+                self.end = replace(self.keyed[0], step=TOMBSTONE_STEP + 1)
