@@ -136,10 +136,11 @@ def _transactions(settings: ClientSettings, name: str, seconds: float) -> list[F
             producer.init_transactions(seconds)
     except ClientError as error:
         if error.code == KafkaError._TIMED_OUT:
-            hint = "Check transaction.state.log.replication.factor and min.isr: they need that many brokers alive."
+            hint = "Start more brokers, or set both settings of the brokers to at most the number of brokers."
             problem = (
                 f"Kafka does not open a transaction within {seconds:.0f} s, as if fewer brokers than"
-                " transaction.state.log.min.isr were alive"
+                " transaction.state.log.min.isr were alive, or before the cluster's first transaction fewer than"
+                " transaction.state.log.replication.factor"
             )
             # After an outage the first broker answers before the others have started.
             return [NoAnswer(problem, hint)]

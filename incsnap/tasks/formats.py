@@ -18,6 +18,7 @@ from incsnap.envelope.format import StructFormat
 from incsnap.envelope.table_format import Registers, TableFormat, struct_format, table_format
 from incsnap.kafka.apicurio import ApicurioRegistry
 from incsnap.kafka.registry import Registry
+from incsnap.kafka.registry_answers import reach
 from incsnap.tables import TableShape
 from incsnap.version import __version__
 
@@ -46,7 +47,7 @@ def reach_registries(settings: Settings) -> None:
     formats = settings.formats
     for choice, registry in ((formats.key, formats.key_registry), (formats.value, formats.value_registry)):
         if choice.is_registered:
-            _registry(registry.url, tuple(sorted(registry.client.items())), choice.kind).reach()
+            reach(_registry(registry.url, tuple(sorted(registry.client.items())), choice.kind))
 
 
 def _registers(settings: Settings) -> Registers:

@@ -1,0 +1,47 @@
+"""The first request to a schema registry, before a job starts."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Protocol
+
+from incsnap.errors import ConfigError, ServerUnreachable
+
+#: Faults of TLS that a server makes while it starts or stops.
+_PASSING = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+
+
+class Reachable(Protocol):
+    """A client of a schema registry."""
+
+    def reach(self) -> None:
+        """Send a first request. Raise ServerUnreachable if there is no answer, and ConfigError if the login fails."""
+
+
+def reach(registry: Reachable) -> None:
+    """Send the first request to `registry`.
+
+    Raise ServerUnreachable if a registry may answer there later. Raise ConfigError if the login fails, if TLS fails, or
+    if the answer is not JSON: then another server listens there, or settings are wrong, and to wait does not help.
+    """
+    try:
+        registry.reach()
+    except ServerUnreachable as error:
+        if _is_wrong_server(error):
+            raise ConfigError(
+                error.message,
+                "Check the registry's URL (http or https, port, path) and its TLS settings in key.converter.* and"
+                " value.converter.*.",
+            ) from error
+        raise
+
+
+def _is_wrong_server(error: ServerUnreachable) -> bool:
+    """Return True if the cause of `error` is TLS or a text that is not JSON."""
+    if isinstance(error.__cause__, ValueError):
+        return True
+    # The HTTP library does not name the error of TLS as the cause of its own.
+    below = error.__cause__
+    while below is not None and not isinstance(below, ssl.SSLError):
+        below = below.__cause__ or below.__context__
+    return below is not None and not isinstance(below, _PASSING)

@@ -1,0 +1,83 @@
+"""A start waits for a registry that does not answer. It does not wait for a server that is no registry."""
+
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from incsnap.errors import ConfigError, ServerUnreachable
+from incsnap.kafka.apicurio import ApicurioRegistry
+from incsnap.kafka.registry import Registry
+from incsnap.kafka.registry_answers import Reachable, reach
+from tests.support.certificates import Authority
+
+Client = Callable[[str], Reachable]
+
+
+def of_confluent(url: str) -> Registry:
+    return Registry(url, {})
+
+
+def of_apicurio(url: str) -> ApicurioRegistry:
+    return ApicurioRegistry({"apicurio.registry.url": f"{url}/apis/registry/v2"}, "ext-json")
+
+
+clients = pytest.mark.parametrize("client", [of_confluent, of_apicurio])
+
+
+@contextmanager
+def server(status: int, content: bytes, context: ssl.SSLContext | None = None) -> Iterator[int]:
+    """Yield the port of a server that answers each request with `status` and `content`."""
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as listening:
+        if context is not None:
+            listening.socket = context.wrap_socket(listening.socket, server_side=True)
+        thread = threading.Thread(target=listening.serve_forever, daemon=True)
+        thread.start()
+        yield listening.server_port
+        listening.shutdown()
+        thread.join()
+
+
+@clients
+def test_a_page_in_the_place_of_a_registry_is_an_error(client: Client) -> None:
+    with server(200, b"<html>login</html>") as port, pytest.raises(ConfigError, match="JSONDecodeError") as error:
+        reach(client(f"http://127.0.0.1:{port}"))
+    assert "registry's URL" in error.value.hint
+
+
+@clients
+def test_https_on_a_plain_port_is_an_error(client: Client) -> None:
+    with server(200, b"[]") as port, pytest.raises(ConfigError, match="SSL"):
+        reach(client(f"https://127.0.0.1:{port}"))
+
+
+@clients
+def test_a_certificate_that_is_not_trusted_is_an_error(client: Client, tmp_path: Path) -> None:
+    pair = Authority(tmp_path).pair("registry", address="127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+    with server(200, b"[]", context) as port, pytest.raises(ConfigError, match="CERTIFICATE_VERIFY_FAILED"):
+        reach(client(f"https://127.0.0.1:{port}"))
+
+
+@clients
+def test_a_start_waits_for_a_registry_that_does_not_listen_or_is_busy(client: Client) -> None:
+    with server(503, b"<html>starting</html>") as port, pytest.raises(ServerUnreachable):
+        reach(client(f"http://127.0.0.1:{port}"))
+    with pytest.raises(ServerUnreachable):
+        reach(client(f"http://127.0.0.1:{port}"))
