@@ -15,7 +15,7 @@ from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.taken_over import TakenOver, write_taken_over
 from incsnap.config.settings import Settings
 from incsnap.config.topics import schema_topic, topics_of, transaction_topic
-from incsnap.envelope.seam import Seam
+from incsnap.envelope.seam import RecordPlace, Seam
 from incsnap.errors import ConfigError, IncsnapError, shorten
 from incsnap.events import file_number
 from incsnap.gtid import GtidSet
@@ -94,17 +94,18 @@ def join(
         tables = catalog.tables(connection, settings.tables)
         ends = ends_by_topic(client, (topic for table in tables for topic in topics_of(settings, table)))
         seconds = offset.seconds or seconds_of(connection, settings, delivered)
-        written = written_records(client, topics.forms, seconds, least, delivered)
+        at = RecordPlace(file_number(offset.file), offset.pos)
+        written = written_records(client, topics.forms, seconds, least, delivered, at)
         logged = watermarks.high_watermark(connection)
         seam = Seam(watermarks.server_uuid(connection), least, tuple(written.ends), tuple(written.keyless))
         if least.file > file_number(offset.file):
             lines.append(f"{offset.file} is purged. The server still has all transactions behind the offset.")
             refuse_older_files(written, least)
         if written.last is not None:
-            require_here(connection, written.files.get(seam.last.file, ""), seam.last, written.last)
+            require_here(connection, written, written.last)
             refuse_compressed(connection, written)
             refuse_partitioner(partitioner, written, ends, STOP_CLEANLY)
-    lines.append(_sentence_of_topics(written, seam))
+    lines.append(_sentence_of_topics(written))
     warnings += _sent_again(written)
     seam = replace(seam, truncations=truncations_between(written.truncations, least, logged))
     seam = _with_control_topics(settings, client, seam, seconds, logged)
@@ -153,14 +154,14 @@ def _sentence_of(offset: ConnectorOffset) -> str:
     return f"The connector has sent the transactions {offset.gtids}{within} ({offset.file}:{offset.pos})."
 
 
-def _sentence_of_topics(written: WrittenRecords, seam: Seam) -> str:
+def _sentence_of_topics(written: WrittenRecords) -> str:
     """Return a sentence about the last record that the topics have behind the offset."""
     if written.last is None:
         return "The topics have no change behind the offset."
-    topic, partition, at = written.last
+    last, place = written.last, written.last.place
     return (
-        f"The topics go on up to {written.files.get(seam.last.file, '')}:{seam.last.pos}, row {seam.last.row} (offset"
-        f" {at} of partition {partition} of {topic}). What they have is not sent again."
+        f"The topics go on up to {written.files.get(place.file, '')}:{place.pos}, row {place.row} (offset {last.offset}"
+        f" of partition {last.partition} of {last.topic}). What they have is not sent again."
     )
 
 

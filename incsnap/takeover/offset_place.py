@@ -9,7 +9,7 @@ from pymysql.connections import Connection
 
 from incsnap.binlog.time_search import first_time_behind
 from incsnap.config.settings import Settings
-from incsnap.envelope.seam import RecordPlace
+from incsnap.envelope.seam import Keyless, RecordPlace
 from incsnap.errors import ConfigError
 from incsnap.events import base_name, file_number
 from incsnap.gtid import GtidSet
@@ -17,7 +17,7 @@ from incsnap.mysql import watermarks
 from incsnap.mysql.session import QueryRefusedError, dial, query
 from incsnap.mysql.start_place import events_of
 from incsnap.takeover.connector_offset import ConnectorOffset
-from incsnap.takeover.written_records import WrittenRecords
+from incsnap.takeover.written_records import LastRecord, WrittenRecords
 
 STOP_CLEANLY = (
     "Start the connector on this server, let it send a change, stop it cleanly (PUT /connectors/NAME/stop), and try"
@@ -97,13 +97,14 @@ def _events(connection: Connection[Any], file: str, pos: int, most: int) -> list
     return [(str(kind), int(begin), str(text)) for _, begin, kind, _, _, text in rows]
 
 
-def require_here(connection: Connection[Any], file: str, place: RecordPlace, last: tuple[str, int, int]) -> None:
+def require_here(connection: Connection[Any], written: WrittenRecords, last: LastRecord) -> None:
     """Raise ConfigError if no rows event of this server begins at the place of the last record."""
-    events = _events(connection, file, place.pos, 1)
+    file, pos = written.files.get(last.place.file, ""), last.place.pos
+    events = _events(connection, file, pos, 1)
     kind = events[0][0] if events else "none"
-    topic, partition, at = last
     if kind not in (*_ROWS, _COMPRESSED):
-        raise _other_server(f"{file}:{place.pos}, the place of offset {at} of partition {partition} of {topic}")
+        where = f"offset {last.offset} of partition {last.partition} of {last.topic}"
+        raise _other_server(f"{file}:{pos}, the place of {where}")
 
 
 def refuse_older_files(written: WrittenRecords, least: RecordPlace) -> None:
@@ -117,10 +118,10 @@ def refuse_older_files(written: WrittenRecords, least: RecordPlace) -> None:
 
 
 def refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> None:
-    """Raise ConfigError if a partition ends within a compressed transaction.
+    """Raise ConfigError if a partition ends within a compressed transaction, or a topic has its rows without a key.
 
-    All its events have one place, and each counts its rows from 0. So the place of a record does not tell what precedes
-    it.
+    All events of the transaction have one place, and each counts its rows from 0. So the place of a record does not
+    tell what precedes it, and rows without a key of several events have one place.
     """
     for file, pos in sorted({(each.end.file, each.end.pos) for each in written.ends}):
         events = _events(connection, written.files.get(file, ""), pos, 1)
@@ -131,6 +132,30 @@ def refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> N
                 " in which records of several events have one place",
                 STOP_CLEANLY,
             )
+    for keyless in written.keyless:
+        if inside := {(file, pos) for file, pos, _ in keyless.places} & _compressed(connection, written, keyless):
+            file, pos = min(inside)
+            raise ConfigError(
+                f"{keyless.topic} has records without a key of the compressed transaction at"
+                f" {written.files.get(file, '')}:{pos}, in which records of several events have one place",
+                STOP_CLEANLY,
+            )
+
+
+def _compressed(connection: Connection[Any], written: WrittenRecords, keyless: Keyless) -> set[tuple[int, int]]:
+    """Return (file number, position) of the compressed transactions in the files of records without a key.
+
+    Raise ConfigError if the server does not have one of these files.
+    """
+    found: set[tuple[int, int]] = set()
+    for number in {file for file, _, _ in keyless.places}:
+        name = written.files.get(number, "")
+        try:
+            events = [(kind, int(begin)) for _, begin, kind, *_ in events_of(connection, name)]
+        except QueryRefusedError:
+            raise _other_server(name) from None
+        found |= {(number, begin) for kind, begin in events if kind == _COMPRESSED}
+    return found
 
 
 def _other_server(what: str) -> ConfigError:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Consumer, TopicPartition
 
-from incsnap.columns.arrow import RecordBatch
+from incsnap.columns.arrow import Array, RecordBatch
 from incsnap.envelope.seam import Keyless, PartitionEnd, RecordPlace
 from incsnap.errors import ConfigError
 from incsnap.events import base_name, file_number
@@ -34,14 +34,23 @@ _REQUEST_SECONDS = 30.0
 _MOST_KEYLESS = 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class LastRecord:
+    """The record with the greatest place behind an offset."""
+
+    place: RecordPlace  #: its place; only that of its event if the form of the records does not tell the row
+    topic: str  #: topic of the record
+    partition: int  #: partition of the record
+    offset: int  #: offset of the record
+
+
 @dataclass(slots=True)
 class WrittenRecords:
     """The records that topics hold behind a place."""
 
     ends: list[PartitionEnd] = field(default_factory=list)  #: partitions with records behind the place
     keyless: list[Keyless] = field(default_factory=list)  #: records without a key
-    #: last record of all: topic, partition and offset, for messages; None for none
-    last: tuple[str, int, int] | None = None
+    last: LastRecord | None = None  #: last record of all; None for none
     #: topic, partition and last offset of partitions in which a connector has begun to repeat records, and ended before
     #: it had repeated all of them
     cut: list[tuple[str, int, int]] = field(default_factory=list)
@@ -52,13 +61,19 @@ class WrittenRecords:
 
 
 def written_records(
-    client: ClientSettings, forms: Mapping[str, PlaceForm], seconds: int, least: RecordPlace, delivered: GtidSet
+    client: ClientSettings,
+    forms: Mapping[str, PlaceForm],
+    seconds: int,
+    least: RecordPlace,
+    delivered: GtidSet,
+    offset: RecordPlace,
 ) -> WrittenRecords:
     """Return what the topics hold behind the place `least`.
 
     `forms`: form of the records, by topic. `seconds`: time of the event at that place, in seconds since 1970; 0 reads
-    the topics from their beginning. `delivered`: transactions before that place. Raise ConfigError if a topic has
-    records of another form.
+    the topics from their beginning. `delivered`: transactions before that place. `offset`: file and position of the
+    connector's offset; `least` is behind it if this file is purged. Raise ConfigError if a topic has records of another
+    form.
     """
     written, greatest = WrittenRecords(), least
     counts = partition_counts(admin_client(client), forms)
@@ -66,12 +81,15 @@ def written_records(
         form = forms[part.topic]
         reading = PartitionReading(part, least, is_exact=form.is_exact)
         for _, messages in messages_of(client, [part]):
-            reading.add(with_earlier(record_places(messages, form), delivered))
+            reading.add(with_earlier(record_places(messages, form), delivered, offset))
         written.files |= reading.files
         written.truncations |= reading.truncations
         if reading.last is not None and reading.last[0] >= greatest:
-            greatest, written.last = reading.last[0], (part.topic, part.partition, reading.last[1])
-        if reading.keyed is not None and reading.greatest is not None and reading.greatest > reading.keyed[0]:
+            greatest, at = reading.last
+            written.last = LastRecord(greatest, part.topic, part.partition, at)
+        # Records before the offset do not come again, whatever their order is.
+        most = reading.greatest
+        if reading.keyed is not None and most is not None and most >= least and most > reading.keyed[0]:
             written.cut.append((part.topic, part.partition, reading.keyed[1]))
         if reading.end is not None and reading.end > least:
             written.ends.append(PartitionEnd(part.topic, part.partition, reading.end))
@@ -87,14 +105,16 @@ def written_records(
     return written
 
 
-def with_earlier(records: RecordBatch, delivered: GtidSet) -> RecordBatch:
-    """Return records with a place before all others for those of `delivered` transactions.
+def with_earlier(records: RecordBatch, delivered: GtidSet, offset: RecordPlace) -> RecordBatch:
+    """Return records with a place before all others for those that are before the connector's offset.
 
-    Records from before a failover have places of another server, which have no order with those of this one.
+    These are records of `delivered` transactions. Those from before a failover have places of another server, which
+    have no order with the places of this one. An unwrapped row has no GTID. It is earlier if its place is before
+    `offset`, of which the file and the position count.
     """
     gtids = records.column("gtid").dictionary_encode()
     among = pa.array([_is_among(gtid, delivered) for gtid in gtids.dictionary.to_pylist()], pa.bool_())
-    is_earlier = among.take(gtids.indices).fill_null(False)
+    is_earlier = pc.or_(among.take(gtids.indices).fill_null(False), _before(records, offset))
     if not pc.any(is_earlier).as_py():
         return records
     for name, value in (("file", ""), ("pos", 0), ("row_number", 0)):
@@ -102,6 +122,15 @@ def with_earlier(records: RecordBatch, delivered: GtidSet) -> RecordBatch:
         earlier = pc.if_else(is_earlier, value, records.column(name)).cast(records.schema.field(at).type)
         records = records.set_column(at, records.schema.field(at), earlier)
     return records
+
+
+def _before(records: RecordBatch, offset: RecordPlace) -> Array:
+    """Return a mask of the records without a GTID whose place is before `offset`."""
+    names = records.column("file").dictionary_encode()
+    numbers = pa.array([file_number(name) for name in names.dictionary.to_pylist()], pa.int64()).take(names.indices)
+    in_file = pc.and_(pc.equal(numbers, offset.file), pc.less(records.column("pos"), offset.pos))
+    is_before = pc.or_(pc.less(numbers, offset.file), in_file)
+    return pc.and_(is_before, records.column("gtid").is_null()).fill_null(False)
 
 
 def _is_among(gtid: str, delivered: GtidSet) -> bool:

@@ -52,7 +52,7 @@ def reading_of(*messages: Message, delivered: str = "", is_exact: bool = True) -
     `delivered`: transactions before the offset. `is_exact`: as in PartitionReading.
     """
     reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, len(messages)), _LEAST, is_exact=is_exact)
-    reading.add(with_earlier(record_places(messages, _FORM), GtidSet.parse(delivered)))
+    reading.add(with_earlier(record_places(messages, _FORM), GtidSet.parse(delivered), _LEAST))
     return reading
 
 

@@ -1,0 +1,170 @@
+"""The records of a connector before and behind its offset, as a take-over reads them in the topics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from pymysql.connections import Connection
+
+from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError
+from incsnap.mysql.watermarks import executed, high_watermark, server_uuid
+from incsnap.takeover.connector_offset import ConnectorOffset
+from incsnap.takeover.join import join
+from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
+from tests.support.planned_job import settings_of
+from tests.support.purging import purge_binlog
+
+pytestmark = pytest.mark.servers
+
+#: Settings of rows without envelopes that show the place of their event, and not their row in it.
+UNWRAPPED = {
+    "transforms": "unwrap",
+    "transforms__unwrap__type": "io.debezium.transforms.ExtractNewRecordState",
+    "transforms__unwrap__add__headers": "op,source.file,source.pos",
+}
+
+
+@dataclass
+class Topic:
+    """The topic of the table `t`, to which a connector has written."""
+
+    kafka: str  #: address of Kafka
+    prefix: str  #: topic.prefix
+    database: str  #: database of the table
+    _at: int = field(default=0, init=False)
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return f"{self.prefix}.{self.database}.t"
+
+    def envelope(self, op: str, gtid: str, file: str, pos: int, *, key: bytes | None = b'{"id":1}') -> None:
+        """Write the record of the row 1, as Debezium does; behind that of a deletion comes a tombstone."""
+        source: dict[str, object] = {"version": "3.6.1.Final", "connector": "mysql", "name": self.prefix}
+        source |= {"snapshot": "false", "gtid": gtid, "file": file, "pos": pos, "row": 0}
+        before, after = (None, {"id": 1}) if op == "c" else ({"id": 1}, None)
+        value = {"before": before, "after": after, "source": source, "op": op, "ts_ms": 1}
+        self._send(key, json.dumps(value, separators=(",", ":")).encode())
+        if op == "d":
+            self._send(key, None)
+
+    def row(self, file: str, pos: int, *, key: bytes | None = b'{"id":1}') -> None:
+        """Write the row 1 without envelope, with its place in headers."""
+        headers = {"__op": b"c", "__source_file": file.encode(), "__source_pos": str(pos).encode()}
+        self._send(key, b'{"id":1}', headers)
+
+    def _send(self, key: bytes | None, value: bytes | None, headers: Mapping[str, bytes] | None = None) -> None:
+        producer = Producer({"bootstrap.servers": self.kafka})
+        producer.produce(self.name, value, key, headers=list((headers or {}).items()))
+        assert producer.flush(30) == 0
+
+
+@pytest.fixture
+def topic(kafka_address: str, topic_prefix: str, database: str) -> Topic:
+    """Return the topic of the table `t` in the database of the test."""
+    return Topic(kafka_address, topic_prefix, database)
+
+
+def settings_for(mysql: MySqlAddress, topic: Topic, **more: str) -> Settings:
+    """Return the settings of a job that takes the topic over. `more`: as in `settings_of`."""
+    return settings_of(mysql, topic.kafka, topic.prefix, topic.database, **more)
+
+
+def written(connection: Connection[Any], *statements: str) -> tuple[ConnectorOffset, list[tuple[str, int]]]:
+    """Execute the statements. Return the offset before them, and (kind, position) of each event since then."""
+    offset = ConnectorOffset(executed(connection), *high_watermark(connection))
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        cursor.execute(f"SHOW BINLOG EVENTS IN '{offset.file}' FROM {offset.pos}")
+        return offset, [(str(row[2]), int(row[1])) for row in cursor.fetchall()]
+
+
+def places_of_rows(events: list[tuple[str, int]]) -> list[int]:
+    """Return the positions of the rows events."""
+    return [pos for kind, pos in events if kind.startswith(("Write_rows", "Delete_rows"))]
+
+
+def test_a_deletion_as_the_last_record_before_the_offset_is_no_repetition(
+    mysql_address: MySqlAddress, connection: Connection[Any], database: str, topic: Topic
+) -> None:
+    table = f"{database}.t"
+    create = f"CREATE TABLE {table} (id INT PRIMARY KEY)"
+    _, events = written(connection, create, f"INSERT INTO {table} VALUES (1)", f"DELETE FROM {table}")
+    offset = ConnectorOffset(executed(connection), *high_watermark(connection))
+    delivered = f"{server_uuid(connection)}:1"
+    created, deleted = places_of_rows(events)
+    topic.envelope("c", delivered, offset.file, created)
+    topic.envelope("d", delivered, offset.file, deleted)
+
+    joined = join(settings_for(mysql_address, topic), offset)
+
+    assert not joined.warnings
+    assert joined.place.seam.ends == ()
+
+
+def test_rows_without_a_key_in_a_compressed_transaction_need_a_clean_stop(
+    mysql_address: MySqlAddress, connection: Connection[Any], database: str, topic: Topic
+) -> None:
+    table = f"{database}.t"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table} (id INT)")
+        cursor.execute("SET SESSION binlog_transaction_compression = ON")
+    try:
+        insert = f"INSERT INTO {table} VALUES (1)"
+        offset, events = written(connection, "BEGIN", insert, insert, "COMMIT")
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SET SESSION binlog_transaction_compression = OFF")
+    (payload,) = (pos for kind, pos in events if kind == "Transaction_payload")
+    topic.envelope("c", "", offset.file, payload, key=None)
+
+    with pytest.raises(ConfigError, match=f"{topic.name} has records without a key of the compressed") as refused:
+        join(settings_for(mysql_address, topic), offset)
+    assert "stop it cleanly" in refused.value.hint
+
+
+def test_rows_without_a_key_and_without_their_number_come_twice_with_a_warning(
+    mysql_address: MySqlAddress, connection: Connection[Any], database: str, topic: Topic
+) -> None:
+    table = f"{database}.t"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table} (id INT)")
+    offset, events = written(connection, f"INSERT INTO {table} VALUES (1)")
+    (place,) = places_of_rows(events)
+    topic.row(offset.file, place, key=None)
+
+    joined = join(settings_for(mysql_address, topic, **UNWRAPPED), offset)
+
+    assert [text for text in joined.warnings if "1 records that the connector has sent come twice" in text]
+    assert f"The topics go on up to {offset.file}:{place}" in " ".join(joined.lines)
+
+
+def test_a_row_without_envelope_in_a_purged_file_is_before_the_offset(
+    own_mysql: MySqlAddress, kafka_address: str, topic_prefix: str
+) -> None:
+    topic = Topic(kafka_address, topic_prefix, "purged_rows")
+    with closing(connect(own_mysql)) as root, root.cursor() as cursor:
+        cursor.execute("DROP DATABASE IF EXISTS purged_rows")
+        cursor.execute("CREATE DATABASE purged_rows")
+        create = "CREATE TABLE purged_rows.t (id INT PRIMARY KEY)"
+        _, events = written(root, create, "INSERT INTO purged_rows.t VALUES (1)")
+        offset = ConnectorOffset(executed(root), *high_watermark(root))
+        cursor.execute("FLUSH BINARY LOGS")
+        purge_binlog(root)
+    settings = settings_for(own_mysql, topic, **UNWRAPPED)
+    (place,) = places_of_rows(events)
+    topic.row(offset.file, place)
+    assert f"{offset.file} is purged. The server still has all" in " ".join(join(settings, offset).lines)
+
+    topic.row(offset.file, offset.pos + 100)
+    with pytest.raises(ConfigError, match=f"does not have {offset.file}: the connector read another server"):
+        join(settings, offset)
