@@ -17,13 +17,13 @@ from incsnap.events import Session
 _OF_INDEX = frozenset(("INDEX", "UNIQUE", "FULLTEXT", "SPATIAL"))
 
 
-def origins_behind(origins: Origins | None, sql: str, session: Session, tool: str = "") -> Origins | None:
+def origins_behind(origins: Origins | None, alteration: Alteration | None, tool: str = "") -> Origins | None:
     """Return the origins behind a statement about the table. `origins` are those before it.
 
-    `tool`: the tool that has filled a copy with this statement, "" for none. Return None if `origins` is None, if the
-    statement is not an ALTER TABLE that is understood, or if the tool has copied other columns than the statement says.
+    `alteration`: what `read_alteration` makes of the statement. `tool`: the tool that has filled a copy with this
+    statement, "" for none. Return None if `origins` or `alteration` is None, or if the tool has copied other columns
+    than the statement says.
     """
-    alteration = None if origins is None else read_alteration(sql, session)
     if origins is None or alteration is None or _copies_otherwise(alteration, tool):
         return None
     return _behind(origins, alteration)

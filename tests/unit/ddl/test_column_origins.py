@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from incsnap.ddl.column_origins import defaults_behind, origins_behind
+from incsnap.ddl.column_origins import defaults_behind, origins_behind, read_alteration
 from incsnap.ddl.online_names import GH_OST, PT_OSC, SPIRIT
 from incsnap.events import Session
 
@@ -52,7 +52,8 @@ def test_only_new_columns_have_one() -> None:
 def test_a_tool_may_copy_other_columns_than_its_statement_says(
     clauses: str, by_tool: dict[str, dict[str, str | None] | None]
 ) -> None:
-    origins = {tool: origins_behind({}, f"ALTER TABLE t {clauses}", SESSION, tool) for tool in by_tool}
+    alteration = read_alteration(f"ALTER TABLE t {clauses}", SESSION)
+    origins = {tool: origins_behind({}, alteration, tool) for tool in by_tool}
     assert origins == by_tool
-    native = origins_behind({}, f"ALTER TABLE t {clauses}", SESSION)
+    native = origins_behind({}, alteration)
     assert native == by_tool[SPIRIT]
