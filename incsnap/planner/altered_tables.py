@@ -41,7 +41,9 @@ class AlteredTable:
             origins = origins_behind(origins, each, change.online.tool_of(self.table))
         if change.tables is None:
             origins = None  # it may be about this table
-            statements = replace(statements, unread=statements.unread + 1)
+            # A statement about a database, and one that begins otherwise, define no column.
+            is_alter = first_word(change.sql) == "ALTER" and not change.database
+            statements = replace(statements, unread=statements.unread + is_alter)
         elif not alteration and self._is_replaced(change):
             origins = None  # the columns are those of another table
             # What earlier statements have defined is hidden, too.

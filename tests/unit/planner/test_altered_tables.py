@@ -145,6 +145,11 @@ def test_a_statement_that_is_not_understood_may_have_defined_a_column(
         ["ALTER TABLE t MODIFY a INT", "CREATE INDEX i ON t (a)"],
         ["RENAME TABLE t TO u", "RENAME TABLE u TO t"],
         ["ALTER TABLE t SOMETHING NEW"],
+        [
+            "CREATE DATABASE IF NOT EXISTS shop",
+            "ALTER DATABASE shop CHARACTER SET latin1",
+            "ALTER DATABASE shop READ ONLY 1",
+        ],
     ],
 )
 def test_a_statement_that_defines_no_column_does_not_count(statements: list[str]) -> None:
