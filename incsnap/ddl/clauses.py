@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
+from incsnap.ddl.literals import bytes_of, in_charset
 from incsnap.ddl.words import NO_BACKSLASH_ESCAPES, NotUnderstood, Words
 from incsnap.events import Session
 
@@ -20,8 +21,8 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _NOW = frozenset(("NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"))
 _CONSTANTS = {"NULL": None, "TRUE": "1", "FALSE": "0"}
-#: Words that form a value with the string behind them: x'ff', b'1', N'text', DATE '2026-01-01'.
-_PREFIXES = frozenset(("X", "B", "N", "DATE", "TIME", "TIMESTAMP"))
+#: Words that form a time with the string behind them: DATE '2026-01-01'.
+_TIMES = ("DATE", "TIME", "TIMESTAMP")
 
 
 class Clauses(Words):
@@ -182,8 +183,12 @@ class Clauses(Words):
             self.skip_form(forms[word])
         return bool(word)
 
-    def default(self) -> str | None:
-        """Read the value behind DEFAULT. Return the text of a string or a number; None for any other value."""
+    def default(self) -> str | bytes | None:
+        """Read the value behind DEFAULT.
+
+        Return the text of a string, a number or a time, and the bytes of a literal such as x'ff' or b'1'. Return None
+        for any other value.
+        """
         if self.peek() == "(":
             self.skip_brackets()
             return None
@@ -197,28 +202,37 @@ class Clauses(Words):
             self.skip_brackets()
         return True
 
-    def _literal(self) -> str | None:
+    def _literal(self) -> str | bytes | None:
         if self.is_string:
             return self._strings()
         if constant := self.skip_any(*_CONSTANTS):
             return _CONSTANTS[constant]
         sign = self.skip_any("+", "-")
+        if (of_bytes := self._bytes()) is not None:
+            return None if sign else of_bytes
         word = self.peek()
         if word[:1].isdecimal() or word == ".":
-            number = self._number()
-            return None if number.startswith("0") and number[1:2] in ("X", "B") else sign + number
+            return sign + self._number()
         if sign:
             raise self.wrong()
-        if word in _PREFIXES or word.startswith("_"):
-            self.take()
-            if word.startswith("_") and not self.is_string:
-                word = self.take()
-                if word.startswith("0X"):
-                    return None
-                if word not in ("X", "B"):
-                    raise NotUnderstood(f"the DEFAULT {word[:40]!r} is not understood")
-        self._strings()
-        return None
+        if self.skip_any(*_TIMES):
+            return self._strings()
+        if not (word == "N" or word.startswith("_")):
+            raise self.wrong()
+        self.take()
+        if self._bytes() is not None:
+            return None
+        return in_charset(self._strings(), word[1:].lower() or "utf8mb3", self.session.connection)
+
+    def _bytes(self) -> bytes | None:
+        """Read a literal such as x'ff', 0xff, b'1' or 0b1. Return None, and skip nothing, if none is next."""
+        if word := self.skip_any("X", "B"):
+            return bytes_of(word, self.string())
+        word = self.peek()
+        if word[:2] not in ("0X", "0B"):
+            return None
+        self.take()
+        return bytes_of(word[1], word[2:])
 
     def _strings(self) -> str:
         """Read neighbouring strings, which MySQL joins to one."""
@@ -232,7 +246,7 @@ class Clauses(Words):
         number = "" if self.peek() == "." else self.take()
         if self.skip("."):
             number += "." + (self.take() if self.peek()[:1].isdecimal() else "")
-        if number.endswith("E") and not number.startswith("0X") and (sign := self.skip_any("+", "-")):
+        if number.endswith("E") and (sign := self.skip_any("+", "-")):
             number += f"{sign}{self.number()}"
         return number
 

@@ -9,6 +9,7 @@ from incsnap.ddl.character_sets import read_collation
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.column_types import DeclaredType, column_of, read_type
 from incsnap.ddl.key_clauses import ATTRIBUTES, DeclaredKey, skip_check, skip_reference
+from incsnap.ddl.literals import default_text
 from incsnap.ddl.table_definition import PRIMARY, KeyPart
 from incsnap.ddl.words import NotUnderstood
 from incsnap.tables import Column
@@ -37,7 +38,12 @@ class DeclaredColumn:
     primary: bool = False  #: it is the primary key
     unique: bool = False  #: it has a unique key, however often its definition says so
     references: bool = False  #: it has a foreign key
-    default: str | None = None  #: text of its DEFAULT if that is a string or a number; else None
+    literal: str | bytes | None = None  #: its DEFAULT as `Clauses.default` reads it
+
+    @property
+    def default(self) -> str | None:
+        """The text of its DEFAULT (`literals.default_text`). None: it has none, or the statement does not tell it."""
+        return default_text(self.literal, self.type.kind, self.type.length, self.charset)
 
     def keys(self) -> Iterator[DeclaredKey]:
         """Yield the keys that the definition declares, in the server's order."""
@@ -80,7 +86,7 @@ def _attribute(words: Clauses, column: DeclaredColumn) -> bool | None:
         return None
     match words.take():
         case "DEFAULT":
-            column.default = words.default()
+            column.literal = words.default()
         case "NULL":
             return True
         case "NOT":

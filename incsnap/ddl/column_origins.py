@@ -17,13 +17,13 @@ from incsnap.events import Session
 _OF_INDEX = frozenset(("INDEX", "UNIQUE", "FULLTEXT", "SPATIAL"))
 
 
-def origins_behind(origins: Origins | None, sql: str, session: Session, tool: str = "") -> Origins | None:
+def origins_behind(origins: Origins | None, alteration: Alteration | None, tool: str = "") -> Origins | None:
     """Return the origins behind a statement about the table. `origins` are those before it.
 
-    `tool`: the tool that has filled a copy with this statement, "" for none. Return None if `origins` is None, if the
-    statement is not an ALTER TABLE that is understood, or if the tool has copied other columns than the statement says.
+    `alteration`: what `read_alteration` makes of the statement. `tool`: the tool that has filled a copy with this
+    statement, "" for none. Return None if `origins` or `alteration` is None, or if the tool has copied other columns
+    than the statement says.
     """
-    alteration = None if origins is None else read_alteration(sql, session)
     if origins is None or alteration is None or _copies_otherwise(alteration, tool):
         return None
     return _behind(origins, alteration)
@@ -47,7 +47,8 @@ def _copies_otherwise(alteration: Alteration, tool: str) -> bool:
 def defaults_behind(sql: str, session: Session) -> dict[str, str]:
     """Return the DEFAULTs of the columns that a statement adds, by their names in lower case.
 
-    Columns without a DEFAULT, and those whose DEFAULT is no string and no number, are left out.
+    Columns without a DEFAULT, and those whose DEFAULT the statement does not tell (`literals.default_text`), are left
+    out.
     """
     alteration = read_alteration(sql, session)
     added = () if alteration is None else (each.column for each in alteration.columns if each.replaces is None)

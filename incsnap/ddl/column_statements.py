@@ -6,8 +6,8 @@ what the first ones have done: `MODIFY c TEXT CHARACTER SET latin1` loses charac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 
 from incsnap.ddl.alterations import Alteration
 
@@ -19,12 +19,13 @@ class ColumnStatements:
     columns: tuple[str, ...] = ()  #: columns in lower case, each as often as statements have defined it
     texts: int = 0  #: statements that have converted all texts (CONVERT TO CHARACTER SET)
     others: int = 0  #: statements that may have defined all columns: they brought another table in this one's place
+    unread: int = 0  #: statements that were not understood: they may have defined any column
 
-    def behind(self, alterations: Iterable[Alteration], new: Iterable[str]) -> ColumnStatements:
+    def behind(self, alterations: Iterable[Alteration], new: Collection[str] | None) -> ColumnStatements:
         """Return the statements with one more, which makes `alterations`; several are those of a tool's copy.
 
-        `new`: columns in lower case that earlier statements may have added. Their DEFAULT is a value of old rows, so
-        another DEFAULT defines such a column again.
+        `new`: columns in lower case that earlier statements have added. Their DEFAULT is a value of old rows, so
+        another DEFAULT defines such a column again. None: earlier statements may have added any column.
         """
         earlier, now, texts = list(self.columns), set[str](), self.texts
         for each in alterations:
@@ -32,16 +33,18 @@ class ColumnStatements:
             earlier = [names.get(name, name) for name in earlier if name not in gone]
             now = {names.get(name, name) for name in now if name not in gone}
             now |= {placed.column.name.lower() for placed in each.columns}
-            now |= {name.lower() for name in each.defaults}.intersection(new)
+            with_default = [name.lower() for name in each.defaults]
+            now |= {names.get(name, name) for name in with_default if new is None or name in new}
+            new = None if new is None else {names.get(name, name) for name in new}
             texts += bool(each.converted)
-        return ColumnStatements(tuple(sorted([*earlier, *now])), texts, self.others)
+        return replace(self, columns=tuple(sorted([*earlier, *now])), texts=texts)
 
     def number(self, column: str, *, is_new: bool, is_text: bool) -> int:
         """Return how many statements have defined a column of the table.
 
         `is_new`: whether the column was not there when the table was last compared.
         """
-        own = self.columns.count(column.lower())
+        own = self.columns.count(column.lower()) + self.unread
         return own if is_new else own + self.others + (self.texts if is_text else 0)
 
 

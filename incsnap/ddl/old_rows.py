@@ -115,9 +115,13 @@ def _unknown(
     before: DefinedTable, after: DefinedTable, origins: Origins | None, statements: ColumnStatements
 ) -> Iterator[str]:
     pairs = _pairs(before, after, origins)
-    may_be_renamed = _gone(before, pairs) if origins is None else []
+    gone = _gone(before, pairs)
+    may_be_renamed = gone if origins is None else []
+    names_of_gone = {name.lower() for name in gone}
     for column, former in pairs:
         reason = _of_new(column) if former is None else _of_kept(column, former)
+        if not reason and former is None and column.name.lower() in names_of_gone:
+            reason = "has the name of a dropped column"
         if not reason and former is None and may_be_renamed:
             reason = f"may be one of {', '.join(may_be_renamed)} under a new name"
         if not reason and _number(statements, column, former) > 1:

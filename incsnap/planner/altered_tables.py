@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from incsnap.ddl.column_origins import origins_behind, read_alteration
 from incsnap.ddl.column_statements import NO_STATEMENT, ColumnStatements
 from incsnap.ddl.old_rows import Origins
 from incsnap.ddl.online_ddl import STATEMENTS_END
+from incsnap.ddl.statements import first_word
 from incsnap.errors import shorten
 from incsnap.events import SchemaChange
 from incsnap.tables import TableId
@@ -32,16 +34,23 @@ class AlteredTable:
         """Return the table behind one more statement. A swap of an online schema change is its ALTER TABLE."""
         alteration = change.online.alteration_of(self.table)
         origins: Origins | None = None if self.origins is None else dict(self.origins)
-        statements = self._statements_behind(change)
-        for sql in statements_about(self.table, change):
-            origins = origins_behind(origins, sql, change.session, change.online.tool_of(self.table))
+        about = statements_about(self.table, change)
+        read = [read_alteration(sql, change.session) for sql in about]
+        statements = self.statements.behind([each for each in read if each is not None], self._added())
+        for each in read:
+            origins = origins_behind(origins, each, change.online.tool_of(self.table))
         if change.tables is None:
             origins = None  # it may be about this table
+            # A statement about a database, and one that begins otherwise, define no column.
+            is_alter = first_word(change.sql) == "ALTER" and not change.database
+            statements = replace(statements, unread=statements.unread + is_alter)
         elif not alteration and self._is_replaced(change):
             origins = None  # the columns are those of another table
             # What earlier statements have defined is hidden, too.
             had_others = bool(self.sql) and not self.is_away
             statements = replace(statements, others=statements.others + (2 if had_others else 1))
+        elif any(first_word(sql) == "ALTER" for sql, each in zip(about, read, strict=True) if each is None):
+            statements = replace(statements, unread=statements.unread + 1)
         return AlteredTable(
             self.table,
             shorten(alteration or change.sql, _MOST_SQL),
@@ -55,13 +64,11 @@ class AlteredTable:
         """Whether another table has this one's name behind the statement."""
         return bool(change.moved_away) and not change.moves_away(self.table)
 
-    def _statements_behind(self, change: SchemaChange) -> ColumnStatements:
-        """Return the statements that have defined columns, with this one."""
-        read = (read_alteration(sql, change.session) for sql in statements_about(self.table, change))
-        added = self.statements.columns
+    def _added(self) -> Collection[str] | None:
+        """Return the columns that the statements may have added. None: any column."""
         if self.origins is not None:
-            added = tuple(name for name, former in self.origins if former is None)
-        return self.statements.behind([each for each in read if each is not None], added)
+            return [name for name, former in self.origins if former is None]
+        return None if self.statements.unread else self.statements.columns
 
 
 def statements_about(table: TableId, change: SchemaChange) -> list[str]:

@@ -15,9 +15,11 @@ from dataclasses import asdict, dataclass, replace
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
-from pyspark.sql.functions import lit
+from pyspark.sql import Column, SparkSession
+from pyspark.sql.functions import lit, unhex
 from pyspark.sql.types import (
+    BinaryType,
+    DataType,
     StructField,
     StructType,
     TimestampNTZType,
@@ -211,7 +213,7 @@ class LakeTable:
         row = self._spark.range(1)
         if known:
             row = self._spark.createDataFrame(pa.table([values[name] for name in known], known))
-        row = row.withColumns({each.name: lit(texts[each.name.lower()]).try_cast(each.dataType) for each in others})
+        row = row.withColumns({each.name: _value(texts[each.name.lower()], each.dataType) for each in others})
         row.createOrReplaceTempView(_DEFAULTS)
         sets = ", ".join(f"t.{quote(name)} = s.{quote(name)}" for name in [*known, *(each.name for each in others)])
         self._spark.sql(
@@ -247,6 +249,13 @@ class LakeTable:
         pending = self._state.pending
         by = "" if pending is None else f" behind {pending.sql}"
         return ConfigError(f"merge_into cannot follow MySQL's columns into {self._name}{by}: {why}", _ANEW)
+
+
+def _value(text: str, kind: DataType) -> Column:
+    """Return the DEFAULT `text` of a statement (`ddl.literals.default_text`) as a value of the lake's type."""
+    if isinstance(kind, BinaryType):
+        return unhex(lit(text.encode("latin-1", "replace").hex()))
+    return lit(text).try_cast(kind)
 
 
 def _reason(error: AnalysisException | Py4JJavaError) -> str:

@@ -16,6 +16,7 @@ from incsnap.checkpoint.first_offset import kept_first_offset
 from incsnap.checkpoint.taken_over import taken_over
 from incsnap.config.patterns import is_builtin
 from incsnap.config.settings import Settings
+from incsnap.ddl.table_statements import table_statements
 from incsnap.errors import ConfigError, ServerUnreachable, shorten
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
@@ -73,7 +74,7 @@ def what_it_needs(settings: Settings, connection: Connection[Any], files: Files,
     and a table that takes the name of another one must be known too. So statements about all tables count.
 
     Raise ConfigError if a table was altered behind the job's place: no history would be right then. The connector reads
-    such a statement about a table that is not captured itself, if its history is right.
+    such a statement about a table that is not captured itself, if its history is right or the statement may come again.
     """
     anew = (
         "In the connector's file give schema.history.internal.kafka.topic a new name and set snapshot.mode=recovery"
@@ -89,7 +90,8 @@ def what_it_needs(settings: Settings, connection: Connection[Any], files: Files,
     counted = [each for each in statements if not settings.only_captured_ddl or options.is_captured(each)]
     behind = [each for each in counted if each.origin and not GtidSet.parse(each.origin.gtid) <= stream.delivered]
     changes = [each for each in counted if each not in behind]
-    if wrong := [each for each in behind if changes or taken is None or options.is_captured(each)]:
+    is_anew = bool(changes) or taken is None
+    if wrong := [each for each in behind if options.is_captured(each) or (is_anew and not _may_come_again(each))]:
         raise ConfigError(f"{_ALTERED_BEHIND}: {shorten(wrong[0].sql)}", RUN_AGAIN)
     if changes:
         ran = f"{len(changes)} statements about tables ran while the job did, such as: {shorten(changes[0].sql)}."
@@ -97,6 +99,22 @@ def what_it_needs(settings: Settings, connection: Connection[Any], files: Files,
     if taken is None:
         return [f"The job did not take over from a connector, so there may be no schema history. {anew}"]
     return ["No table was altered since the take-over: the connector's schema history is right."]
+
+
+def _may_come_again(change: SchemaChange) -> bool:
+    """Whether Debezium 3.6.1 can read the statement although its schema history has what the statement did already.
+
+    The tables are not captured. Debezium ignores the CREATE TABLE of a table that it knows, the DROP TABLE of one that
+    it does not know, and indexes of tables that are not captured. It does not ignore LIKE: the other table may have had
+    other columns.
+
+    https://github.com/debezium/debezium/blob/v3.6.1.Final/debezium-connector-mysql/src/main/java/io/debezium/connector/mysql/antlr/listener/CreateTableParserListener.java
+    """
+    session = change.session
+    statements = table_statements(change.sql, session.database, session.sql_mode)
+    if change.tables is None or not statements or "LIKE" in change.sql.upper():
+        return False
+    return all(each.type in ("CREATE", "DROP", "TEXT") or each.index for each in statements)
 
 
 def _options(settings: Settings, connection: Connection[Any]) -> CaptureOptions:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from incsnap.ddl.column_origins import defaults_behind, origins_behind
+from incsnap.ddl.column_origins import defaults_behind, origins_behind, read_alteration
 from incsnap.ddl.online_names import GH_OST, PT_OSC, SPIRIT
 from incsnap.events import Session
 
-SESSION = Session("shop", 0, explicit_timestamps=True)
+SESSION = Session("shop", 0, explicit_timestamps=True, connection="utf8mb4")
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,36 @@ SESSION = Session("shop", 0, explicit_timestamps=True)
         ("c INT", None),
         ("c INT DEFAULT (1 + 1)", None),
         ("c DATETIME DEFAULT CURRENT_TIMESTAMP(3)", None),
-        ("c BINARY(3) DEFAULT 0x616263", None),
-        ("c BIT(3) DEFAULT b'101'", None),
-        ("c DATE DEFAULT DATE '2024-02-29'", None),
+        ("c BINARY(3) DEFAULT 0x616263", "abc"),
+        ("c BINARY(3) DEFAULT 'a'", "a\0\0"),
+        ("c VARBINARY(3) DEFAULT 'é'", "Ã©"),
+        ("c VARBINARY(9) DEFAULT X'ff0'", "\x0f\xf0"),
+        ("c BIT(1) NOT NULL DEFAULT b'1'", "1"),
+        ("c BIT NOT NULL DEFAULT 0", "0"),
+        ("c BIT(3) DEFAULT b'101'", "\x05"),
+        ("c BIT(12) DEFAULT 258", "\x01\x02"),
+        ("c BIT(3) DEFAULT '1.5'", None),
+        ("c INT DEFAULT 0x10", "16"),
+        ("c INT DEFAULT -0x10", None),
+        ("c INT DEFAULT 0b11", "3"),
+        ("c DECIMAL(5,1) UNSIGNED DEFAULT x'0A'", "10"),
+        ("c VARCHAR(5) DEFAULT x'6162'", "ab"),
+        ("c VARCHAR(5) DEFAULT x'D096'", None),
+        ("c VARCHAR(5) DEFAULT x''", ""),
+        ("c VARCHAR(5) DEFAULT N'x'", "x"),
+        ("c VARCHAR(5) DEFAULT N'ж'", "ж"),
+        ("c VARCHAR(5) DEFAULT _utf8mb4'x' 'y'", "xy"),
+        ("c VARCHAR(5) DEFAULT _latin1 'ж'", None),
+        ("c VARCHAR(5) DEFAULT _ucs2'ab'", None),
+        ("c VARCHAR(5) DEFAULT _utf8mb4 x'6162'", None),
+        ("c VARCHAR(5) DEFAULT _utf8mb4 0x6162", None),
+        ("c DATE DEFAULT DATE '2024-02-29'", "2024-02-29"),
+        ("c DATETIME DEFAULT TIMESTAMP '2024-02-29 01:02:03'", "2024-02-29 01:02:03"),
+        ("c INT DEFAULT 0xzz", None),
+        ("c INT DEFAULT _utf8mb4 y", None),
     ],
 )
-def test_a_default_is_told_if_it_is_a_string_or_a_number(clause: str, default: str | None) -> None:
+def test_a_default_is_told_if_the_statement_tells_its_value(clause: str, default: str | None) -> None:
     expected = {} if default is None else {"c": default}
 
     assert defaults_behind(f"ALTER TABLE t ADD COLUMN {clause}, DROP COLUMN d", SESSION) == expected
@@ -52,7 +76,8 @@ def test_only_new_columns_have_one() -> None:
 def test_a_tool_may_copy_other_columns_than_its_statement_says(
     clauses: str, by_tool: dict[str, dict[str, str | None] | None]
 ) -> None:
-    origins = {tool: origins_behind({}, f"ALTER TABLE t {clauses}", SESSION, tool) for tool in by_tool}
+    alteration = read_alteration(f"ALTER TABLE t {clauses}", SESSION)
+    origins = {tool: origins_behind({}, alteration, tool) for tool in by_tool}
     assert origins == by_tool
-    native = origins_behind({}, f"ALTER TABLE t {clauses}", SESSION)
+    native = origins_behind({}, alteration)
     assert native == by_tool[SPIRIT]

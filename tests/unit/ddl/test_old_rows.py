@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incsnap.ddl.column_origins import origins_behind
+from incsnap.ddl.column_origins import origins_behind, read_alteration
 from incsnap.ddl.conversions import keeps_values
 from incsnap.ddl.old_rows import DefinedColumn, DefinedTable, Origins, changed_columns, unknown_values
 from incsnap.events import Session
@@ -27,7 +27,7 @@ def behind(*columns: DefinedColumn, key: tuple[str, ...] = ("id",)) -> DefinedTa
 def origins(*statements: str) -> Origins | None:
     known: Origins | None = {}
     for sql in statements:
-        known = origins_behind(known, sql, SESSION)
+        known = origins_behind(known, read_alteration(sql, SESSION))
     return known
 
 
@@ -104,6 +104,21 @@ def test_columns_that_change_places_are_unknown_although_the_definition_stays() 
     assert len(unknown_values(fresh, fresh, again)) == 1
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["ALTER TABLE t DROP a, ADD A INT"],
+        ["ALTER TABLE t DROP a", "ALTER TABLE t ADD a INT"],
+        ["ALTER TABLE t RENAME COLUMN a TO c, ADD a INT", "ALTER TABLE t DROP c"],
+    ],
+)
+@pytest.mark.parametrize("column", [A, replace(A, default="7"), replace(A, name="A", type="bigint")])
+def test_a_new_column_with_the_name_of_a_dropped_one_is_unknown(statements: list[str], column: DefinedColumn) -> None:
+    (reason,) = unknown_values(BEFORE, behind(ID, column, B), origins(*statements))
+
+    assert reason.startswith(f"column {column.name} is new, and has the name of a dropped column")
+
+
 def test_a_column_that_is_renamed_twice_is_found_and_one_that_returns_is_the_same() -> None:
     there = "ALTER TABLE t CHANGE COLUMN a c BIGINT"
     back = "ALTER TABLE t RENAME COLUMN c TO a"
@@ -132,7 +147,7 @@ def test_another_primary_key_is_unknown_and_a_renamed_column_of_the_key_is_named
     ],
 )
 def test_the_origins_of_columns_are_read_or_not_known(sql: str, expected: Origins | None) -> None:
-    assert origins_behind({}, sql, SESSION) == expected
+    assert origins(sql) == expected
 
 
 INTEGERS = {"tinyint(4)": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}

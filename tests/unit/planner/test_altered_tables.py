@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from incsnap.ddl.column_statements import NO_STATEMENT
+from incsnap.ddl.column_statements import ColumnStatements
 from incsnap.ddl.old_rows import DefinedColumn, DefinedTable, Origins, changed_columns, unknown_values
 from incsnap.ddl.online_changes import OnlineBatch, with_steps
 from incsnap.ddl.online_tables import OnlineTables
@@ -76,13 +76,15 @@ def test_a_statement_that_brings_no_other_columns_keeps_the_origins(sql: str) ->
     assert behind("ALTER TABLE t ADD n INT", sql).origins == (("n", None),)
 
 
-def test_a_statement_whose_names_are_garbled_tells_nothing_about_columns() -> None:
+def test_a_statement_whose_names_are_garbled_may_have_defined_any_column() -> None:
     change = schema_change("ALTER TABLE gr\ufffdn DROP a, ADD a INT DEFAULT 5", "shop", exact=False)
     assert change is not None
 
     altered = AlteredTable(T).behind(change)
 
-    assert (altered.origins, altered.statements) == (None, NO_STATEMENT)
+    assert (altered.origins, altered.statements) == (None, ColumnStatements(unread=1))
+    assert reasons([A], [A], altered) == (0, 0)
+    assert reasons([A], [A], altered.behind(change)) == (2, 2)
     assert statements_about(T, change) == []
 
 
@@ -107,12 +109,51 @@ def reasons(before: list[DefinedColumn], after: list[DefinedColumn], altered: Al
         ([], ["ADD b INT DEFAULT 5", "RENAME COLUMN b TO a", "ALTER a SET DEFAULT NULL"]),
         ([], ["ADD a DATETIME DEFAULT CURRENT_TIMESTAMP", "ALTER a SET DEFAULT NULL"]),
         ([], ["ADD a INT AS (id * 2) STORED", "MODIFY a INT"]),
+        ([], ["ADD b INT DEFAULT 1", "RENAME COLUMN b TO a, ALTER COLUMN b SET DEFAULT 5"]),
     ],
 )
 def test_several_statements_about_a_column_are_a_reason(before: list[DefinedColumn], statements: list[str]) -> None:
     altered = behind(*(f"ALTER TABLE t {each}" for each in statements))
 
     assert reasons(before, before or [A], altered) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "statements"),
+    [
+        ([A], ["MODIFY a SOMETHING NEW", "MODIFY a INT NULL"]),
+        ([A], ["MODIFY a INT UNSIGNED", "MODIFY a SOMETHING NEW"]),
+        ([A], ["SOMETHING NEW", "MODIFY a SOMETHING NEW"]),
+        ([], ["ADD a INT DEFAULT 1, SOMETHING NEW", "ALTER a SET DEFAULT 5"]),
+    ],
+)
+def test_a_statement_that_is_not_understood_may_have_defined_a_column(
+    before: list[DefinedColumn], statements: list[str]
+) -> None:
+    altered = behind(*(f"ALTER TABLE t {each}" for each in statements))
+
+    changed, every = reasons(before, [A], altered)
+
+    assert changed
+    assert every
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["ALTER TABLE t MODIFY a INT", "CREATE TABLE IF NOT EXISTS t (a INT)"],
+        ["ALTER TABLE t MODIFY a INT", "CREATE INDEX i ON t (a)"],
+        ["RENAME TABLE t TO u", "RENAME TABLE u TO t"],
+        ["ALTER TABLE t SOMETHING NEW"],
+        [
+            "CREATE DATABASE IF NOT EXISTS shop",
+            "ALTER DATABASE shop CHARACTER SET latin1",
+            "ALTER DATABASE shop READ ONLY 1",
+        ],
+    ],
+)
+def test_a_statement_that_defines_no_column_does_not_count(statements: list[str]) -> None:
+    assert reasons([A], [A], behind(*statements)) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,45 @@ def test_no_definitions_of_now_are_right_if_another_table_was_altered_behind_the
         binlog.needs()
 
 
+@pytest.mark.parametrize("took_over", [True, False])
+def test_a_statement_that_may_come_again_behind_the_jobs_place_is_not_refused(binlog: Binlog, took_over: bool) -> None:
+    if not took_over:
+        binlog.files = FilesInMemory()
+    binlog.run("ALTER TABLE audit ADD c INT")
+    binlog.run(
+        "CREATE TABLE etl.tmp_1 (id INT)",
+        "create table if not exists etl.tmp_1 as select 1 as n",
+        "CREATE UNIQUE INDEX i ON etl.tmp_1 (id)",
+        "DROP INDEX i ON etl.tmp_1",
+        "DROP TABLE IF EXISTS etl.tmp_1, etl.tmp_2",
+    )
+    binlog.passed = 1
+
+    assert "snapshot.mode=recovery" in binlog.needs()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE etl.tmp_1 LIKE etl.tmp_2",
+        "ALTER TABLE etl.tmp_1 CHANGE a b INT",
+        "RENAME TABLE etl.tmp_1 TO etl.tmp_2",
+        "RENAME TABLE etl.tmp_1 TO shop.orders",
+        "DROP TABLE etl.tmp_1, shop.orders",
+        "CREATE INDEX i ON shop.orders (id)",
+        "CREATE TABLE shop.orders (id INT)",
+        "DROP DATABASE etl",
+        "ALTER DATABASE etl CHARACTER SET latin1",
+    ],
+)
+def test_a_statement_that_may_not_come_again_behind_the_jobs_place_is_refused(binlog: Binlog, sql: str) -> None:
+    binlog.run("ALTER TABLE audit ADD c INT", sql)
+    binlog.passed = 1
+
+    with pytest.raises(ConfigError, match="altered behind the place"):
+        binlog.needs()
+
+
 def test_the_databases_of_the_history_are_described_too_if_they_are_not_captured(binlog: Binlog) -> None:
     databases, tables = binlog.described({"crm", "gone", "shop"})
 
