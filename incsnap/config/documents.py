@@ -28,6 +28,7 @@ import yaml
 from incsnap.config import repeated_names
 from incsnap.config.parse_faults import fault, plain, refuse_generators, refuse_other_languages, repair
 from incsnap.config.resources import CONNECTORS, HINT, LIST, WORKERS, Found, Kinds, Steps, only_resource
+from incsnap.config.secrets import without_salt
 from incsnap.errors import ConfigError
 
 _JSON = re.compile(r"\s*(\[\s*)?\{")
@@ -223,13 +224,13 @@ def _values(path: str | Path, config: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, dict | list):
             kind = "an object" if isinstance(value, dict) else "a list"
             raise ConfigError(
-                f"{path}: {plain(str(name))} is not a text but {kind}",
+                f"{path}: {plain(without_salt(str(name)))} is not a text but {kind}",
                 "Write the settings that stand inside of it as the file, or the list as a text with commas.",
             )
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if plain(text) != text or plain(str(name)) != str(name):
             raise ConfigError(
-                f"{path}: {plain(str(name))} holds half a character (a lone surrogate, as \\ud800)",
+                f"{path}: {plain(without_salt(str(name)))} holds half a character (a lone surrogate, as \\ud800)",
                 "Write the character in UTF-8, or both halves of its pair.",
             )
         if value is not None:

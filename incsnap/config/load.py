@@ -301,6 +301,7 @@ def _unused_warning(unused: UnusedNames, reader: SettingsReader) -> list[str]:
     if foreign := sorted((*unused.foreign, *idle)):
         parts.append(f"{', '.join(foreign)} (of Debezium or Kafka Connect)")
     if unused.unknown:
-        guesses = [f"{name} (did you mean {meant}?)" if meant else name for name, meant in unused.unknown]
+        shown = [(without_salt(name), meant) for name, meant in unused.unknown]
+        guesses = [f"{name} (did you mean {meant}?)" if meant else name for name, meant in shown]
         parts.append(f"{', '.join(guesses)} (unknown)")
     return ["Settings without effect: " + "; ".join(parts)] if parts else []

@@ -14,6 +14,7 @@ import yaml
 
 from incsnap.config.corrections import Change
 from incsnap.config.documents import Document, Form, read_text
+from incsnap.config.secrets import without_salt
 from incsnap.errors import ConfigError
 
 #: An escaped character, and those that need no escape in a value.
@@ -135,7 +136,7 @@ def _yaml(document: Document, changes: Sequence[Change]) -> str:
         own = [entry for name, entry in entries if name == change.old]
         if change.old and not own:
             raise ConfigError(
-                f"{change.old} cannot be replaced: it does not stand among the settings themselves",
+                f"{without_salt(change.old)} cannot be replaced: it does not stand among the settings themselves",
                 f"Correct it by hand: {change}",
             )
         if change.old:

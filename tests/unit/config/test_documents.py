@@ -170,6 +170,7 @@ def test_what_is_no_settings_file_is_told_with_its_name(content: str, message: s
     {"connectorConfiguration": {"database.password": {"a": "hunter2SECRET"}}},
     {"database.password": {"a": "hunter2SECRET"}},
     {"config": {"database.password": ["hunter2SECRET"]}},
+    {"column.mask.hash.SHA-256.with.salt.hunter2SECRET": ["a.b.c"]},
 ])  # fmt: skip
 def test_a_message_about_a_value_in_the_wrong_place_never_shows_it(content: object, tmp_path: Path) -> None:
     file = written(tmp_path / "job.json", content)
@@ -204,6 +205,7 @@ _RESOURCE = "kind: KafkaConnector\nspec:\n  config:\n    "
     {"custom.sanitize.pattern": "database.server.*", "database.server.name": "SECRET-${Y}"},
     {"column.mask.hash.SHA-256.with.salt.SECRET": "${X}", "connector.class": "c"},
     'column.mask.hash.SHA-256.with.salt.SECRET=a.b\ncolumn.mask.hash.SHA-256.with.salt.SECRET=a.c\n',
+    "kind: KafkaConnector\nx: &x {column.mask.hash.MD5.with.salt.SECRET: '${X}'}\nspec: {config: {<<: *x}}\n",
 ])  # fmt: skip
 @pytest.mark.parametrize("fix", [False, True])
 def test_no_password_is_shown_whatever_the_shape_of_a_document(content: object, fix: bool, tmp_path: Path) -> None:
