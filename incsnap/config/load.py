@@ -179,7 +179,8 @@ def _reader_of(own: Mapping[str, str], of_worker: Mapping[str, str]) -> tuple[Se
     from_worker, idle = inherited(of_worker, own), options_without_converter(of_worker, own)
     obeyed = {name: value for name, value in own.items() if name not in idle}
     # The worker's file declares the configuration providers that references to secrets use.
-    reader = SettingsReader({**obeyed, **from_worker}, providers=providers_of({**of_worker, **own}))
+    providers = providers_of({**of_worker, **own})
+    reader = SettingsReader({**obeyed, **from_worker}, providers=providers, has_worker=bool(of_worker))
     if idle:
         reader.warnings.append(
             f"Settings without effect, because the worker's file has the converter and this file has not:"
@@ -207,9 +208,10 @@ def _settings(reader: SettingsReader, source: str, *, to_kafka: bool = True) -> 
     unused = unused_names(reader.names(), converters.names(reader))
     unsupported.refuse(reader)
     overlooked.refuse_patterns(reader)
+    is_connectors = reader.given("connector.class") and not reader.has_worker
     hints = {
         "topic.prefix": "Debezium 1 called it database.server.name" if reader.given("database.server.name") else "",
-        _BROKERS: "a worker has them: name its file with --worker" if reader.given("connector.class") else "",
+        _BROKERS: "a worker has them: name its file with --worker" if is_connectors else "",
     }
     for name, setting in SETTINGS.items():
         if setting.is_needed and not unsupported.of_debezium_server(reader) and (to_kafka or name != _BROKERS):

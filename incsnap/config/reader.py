@@ -35,7 +35,10 @@ class SettingsReader:
         properties: Mapping[str, str],
         environment: Mapping[str, str] | None = None,
         providers: Mapping[str, str] | None = None,
+        *,
+        has_worker: bool = False,
     ) -> None:
+        self.has_worker = has_worker  #: whether the file of a worker was given too
         self.problems: list[str] = []
         #: Those of the problems that a value supplied where the job runs would solve: placeholders, variables, files.
         self.unfilled: list[str] = []

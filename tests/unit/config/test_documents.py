@@ -638,6 +638,26 @@ def test_a_strimzi_worker_gives_the_same_job_as_its_properties(tmp_path: Path) -
     assert {**first, "run_id": ""} == {**second, "run_id": ""}
 
 
+def test_a_strimzi_worker_without_converters_has_those_that_strimzi_sets(tmp_path: Path) -> None:
+    lines = [line for line in _CLUSTER.splitlines() if ".converter: " not in line and "registry" not in line]
+    worker = written(tmp_path / "worker.yml", "\n".join(lines))
+    job = written(tmp_path / "job.json", {"name": "x", "config": JOB})
+    loaded = read(job, worker)
+    assert (loaded.settings.formats.key.kind, loaded.settings.formats.value.kind) == ("json", "json")
+    assert (loaded.settings.formats.key.schemas, loaded.settings.formats.value.schemas) == (False, True)
+    assert "converter" not in str(loaded.warnings)
+
+
+def test_nobody_who_gave_a_worker_is_advised_to_give_one(tmp_path: Path) -> None:
+    worker = written(tmp_path / "worker.properties", "bootstrap.servers=k:9092\n")
+    (warning,) = (each for each in read(written(tmp_path / "job.json", JOB), worker).warnings if "converter" in each)
+    assert "key.converter and value.converter: in neither file, so keys and values are JSON without schemas" in warning
+    assert "--worker" not in warning
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers: missing") as refused:
+        read(tmp_path / "job.json", written(worker, "group.id=connect\n"))
+    assert "--worker" not in refused.value.message
+
+
 @pytest.mark.parametrize(
     ("worker", "message"),
     [
