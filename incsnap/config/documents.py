@@ -7,7 +7,8 @@ These forms are supported:
                   `GET /connectors?expand=info` with one connector, or the `connectorConfiguration` of MSK Connect
     YAML or JSON  a resource of Kubernetes (`resources`), or the document of a JSON form above, written as YAML
 
-The content decides, not the file's name: the key of a ConfigMap may have any name.
+The content decides, because the key of a ConfigMap may have any name. Only lines such as `name: value`, which may be
+properties or YAML, are properties in a file whose name ends with `.properties`.
 https://docs.confluent.io/platform/current/connect/references/restapi.html
 https://docs.aws.amazon.com/MSKC/latest/mskc/API_CreateConnector.html
 """
@@ -40,6 +41,10 @@ _YAML = re.compile(
 #: A setting behind a colon and a blank, which properties may have too, and one behind an equals sign.
 _COLON = re.compile(r"^[ \t]*connector\.class: +\S", re.MULTILINE)
 _EQUALS = re.compile(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.MULTILINE)
+#: A text that goes on behind its line, in a block or in quotes of YAML.
+_LONG_TEXT = re.compile(r':[ \t]+([|>][+-]?\d?[+-]?[ \t]*(#.*)?|"(\\.|[^"\\\n])*\\)$', re.MULTILINE)
+#: A line that only properties have: a comment behind `!`, or a line that goes on behind its backslash.
+_PROPERTIES = re.compile(r"^[ \t]*!|\\$", re.MULTILINE)
 #: The beginning of a YAML document in braces, and a name without quotes, which JSON does not allow.
 _BRACES = re.compile(r"\s*((#|---)[^\n]*\n\s*)*([\[-]\s*)?\{")
 _BARE_NAME = re.compile(r"[{,]\s*(#[^\n]*\n\s*)*[A-Za-z][\w.-]*\s*:(\s|$)")
@@ -100,9 +105,12 @@ def _opened(path: str | Path, kinds: Kinds) -> Document:
     return read_text(text, path, kinds)
 
 
-def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS) -> Document:
-    """Return the settings file with the content `text`. Raise ConfigError if it cannot be parsed."""
-    form = _form(text)
+def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS, form: Form | None = None) -> Document:
+    """Return the settings file with the content `text`. Raise ConfigError if it cannot be parsed.
+
+    `form` is the language of the file. By default the text and the path tell it.
+    """
+    form = form or _form(path, text)
     hint = "Write one name=value on each line." if form is Form.PROPERTIES else HINT
     try:
         if form is Form.PROPERTIES:
@@ -122,14 +130,23 @@ def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS) -> Documen
         raise ConfigError(f"{path} is not {form.value}: {fault(error)}", repair(error, hint)) from None
 
 
-def _form(text: str) -> Form:
+def _form(path: str | Path, text: str) -> Form:
     """Return the language of `text`. Braces with a name without quotes are YAML, if YAML's parser reads them."""
     if _BRACES.match(text) and _BARE_NAME.search(text) and not _is_json(text) and _is_yaml(text):
         return Form.YAML
     if _JSON.match(text):
         return Form.JSON
-    is_yaml = _YAML.search(text) or (_COLON.search(text) and (not _EQUALS.search(text) or _is_yaml(text)))
+    is_yaml = _YAML.search(text) or (_COLON.search(text) and _is_yaml_with_colons(path, text))
     return Form.YAML if is_yaml else Form.PROPERTIES
+
+
+def _is_yaml_with_colons(path: str | Path, text: str) -> bool:
+    """Return True if a text with `connector.class: ` is YAML, and False if it is a properties file."""
+    if _LONG_TEXT.search(text):
+        return True
+    if str(path).endswith(".properties") or _PROPERTIES.search(text):
+        return False
+    return not _EQUALS.search(text) or _is_yaml(text)
 
 
 def _is_json(text: str) -> bool:

@@ -120,7 +120,7 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
     from_worker = inherited(of_worker, document.values)
     changes = corrections(document.values, from_worker, document.outside, before.hides)
     text = rewritten(document, changes)
-    reader = _reader_of(read_text(text, str(path)).values, of_worker)[0]
+    reader = _reader_of(read_text(text, str(path), form=document.form).values, of_worker)[0]
     problem, only_unfilled = "", False
     try:
         _settings(reader, str(path))

@@ -38,7 +38,7 @@ def rewritten(document: Document, changes: Sequence[Change]) -> str:
         text = "".join(_properties(document.text, changes))
     else:
         text = _json(document, changes) if document.form is Form.JSON else _yaml(document, changes)
-    if not _has(text, _changed(document.values, changes)):
+    if not _has(text, document.form, _changed(document.values, changes)):
         raise ConfigError(
             "the file cannot be rewritten, because its settings depend on each other, such as by an alias of YAML",
             f"Correct it by hand: {'; '.join(map(str, changes))}",
@@ -46,10 +46,10 @@ def rewritten(document: Document, changes: Sequence[Change]) -> str:
     return text
 
 
-def _has(text: str, values: Mapping[str, str]) -> bool:
-    """Return True if `text` is a settings file with these values."""
+def _has(text: str, form: Form, values: Mapping[str, str]) -> bool:
+    """Return True if `text` is a settings file of the language `form` with these values."""
     try:
-        return read_text(text, "").values == values
+        return read_text(text, "", form=form).values == values
     except ConfigError:
         return False
 

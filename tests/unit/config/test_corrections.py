@@ -141,6 +141,12 @@ def test_a_document_without_settings_is_to_be_corrected_by_hand(tmp_path: Path) 
         assert "has no object with settings" in result.stderr
 
 
+def test_properties_with_colons_stay_properties(tmp_path: Path) -> None:
+    start = "connector.class: c\ndatabase.password: a: b\n"
+    (tmp_path / "old.properties").write_text(f"{start}database.server.name: shop\n")
+    assert correct(tmp_path / "old.properties").text == f"{start}topic.prefix: shop\n"
+
+
 def test_comments_order_and_unchanged_lines_stay(tmp_path: Path) -> None:
     for form in ("properties", "Strimzi"):
         (tmp_path / "old").write_text(FORMS[form])

@@ -583,6 +583,31 @@ def test_properties_with_a_colon_behind_the_class_are_read_as_kafka_connect_read
     assert read_document(tmp_path / "job") == {"connector.class": "c", "query": "a=b\n"}
 
 
+@pytest.mark.parametrize(
+    ("name", "lines", "values"),
+    [
+        ("job", ("! ours", "topic.prefix: shop"), {"topic.prefix": "shop"}),
+        ("job", ("table.include.list: a.b,\\", "  a.c"), {"table.include.list": "a.b,a.c"}),
+        ("job.properties", ("database.password: a: b",), {"database.password": "a: b"}),
+        ("job.properties", ("database.password: 'p' # x",), {"database.password": "'p' # x"}),
+        ("job.yml", ("query: >-", "  a", "  b"), {"query": "a b"}),
+        ("job", ("query: |- # ours", "  a \\", "  ! b"), {"query": "a \\\n! b"}),
+        ("job", ('query: "a=\\"b\\" \\', '  c \\', '  d"'), {"query": 'a="b" c d'}),
+    ],
+)  # fmt: skip
+def test_colons_are_those_of_properties_or_of_yaml(
+    name: str, lines: tuple[str, ...], values: dict[str, str], tmp_path: Path
+) -> None:
+    text = "".join(f"{line}\n" for line in ("connector.class: c", *lines))
+    assert read_document(written(tmp_path / name, text)) == {"connector.class": "c", **values}
+
+
+def test_a_fault_in_yaml_with_a_login_is_told_as_one_of_yaml(tmp_path: Path) -> None:
+    text = 'connector.class: c\ndatabase.hostname: %X\nproducer.sasl.jaas.config: >-\n  Foo\n  username="x"\n'
+    with pytest.raises(ConfigError, match="is not YAML: found character '%' that cannot start any token at line 2"):
+        read_document(written(tmp_path / "job", text))
+
+
 @pytest.mark.parametrize("text", ['{"a": "b",}', '{"a": "b" "c": "{d: e"}', '{"a": b, c: [}'])
 def test_json_with_a_fault_is_not_taken_for_yaml(text: str, tmp_path: Path) -> None:
     (tmp_path / "job").write_text(text)
