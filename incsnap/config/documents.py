@@ -16,10 +16,8 @@ https://docs.aws.amazon.com/MSKC/latest/mskc/API_CreateConnector.html
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -27,37 +25,14 @@ import javaproperties
 import yaml
 
 from incsnap.config import repeated_names
+from incsnap.config.form import JSON, Form, form_of
 from incsnap.config.parse_faults import fault, plain, refuse_generators, refuse_other_languages, repair
 from incsnap.config.resources import CONNECTORS, HINT, LIST, WORKERS, Found, Kinds, Steps, only_resource
 from incsnap.config.secrets import without_salt
 from incsnap.errors import ConfigError
 
-_JSON = re.compile(r"\s*(\[\s*)?\{")
-#: A line that only YAML has: the kind of a resource, or the key of an object that holds settings.
-_YAML = re.compile(
-    r"^[ \t]*(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*(\{.*)?$)",
-    re.MULTILINE,
-)
-#: A setting behind a colon and a blank, which properties may have too, and one behind an equals sign.
-_COLON = re.compile(r"^[ \t]*connector\.class: +\S", re.MULTILINE)
-_EQUALS = re.compile(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.MULTILINE)
-#: A text that goes on behind its line, in a block or in quotes of YAML.
-_LONG_TEXT = re.compile(r':[ \t]+([|>][+-]?\d?[+-]?[ \t]*(#.*)?|"(\\.|[^"\\\n])*\\)$', re.MULTILINE)
-#: A line that only properties have: a comment behind `!`, or a line that goes on behind its backslash.
-_PROPERTIES = re.compile(r"^[ \t]*!|\\$", re.MULTILINE)
-#: The beginning of a YAML document in braces, and a name without quotes, which JSON does not allow.
-_BRACES = re.compile(r"\s*((#|---)[^\n]*\n\s*)*([\[-]\s*)?\{")
-_BARE_NAME = re.compile(r"[{,]\s*(#[^\n]*\n\s*)*[A-Za-z][\w.-]*\s*:(\s|$)")
 #: Keys of a document that hold the settings: Connect's REST API, MSK Connect, and its resource of CloudFormation.
 _HOLDERS = ("config", "connectorConfiguration", "ConnectorConfiguration")
-
-
-class Form(Enum):
-    """The language of a settings file."""
-
-    PROPERTIES = "a properties file"
-    JSON = "JSON"
-    YAML = "YAML"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +85,7 @@ def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS, form: Form
 
     `form` is the language of the file. By default the text and the path tell it.
     """
-    form = form or _form(path, text)
+    form = form or form_of(path, text)
     hint = "Write one name=value on each line." if form is Form.PROPERTIES else HINT
     try:
         if form is Form.PROPERTIES:
@@ -128,40 +103,6 @@ def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS, form: Form
     except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:
         refuse_generators(path, text)
         raise ConfigError(f"{path} is not {form.value}: {fault(error)}", repair(error, hint)) from None
-
-
-def _form(path: str | Path, text: str) -> Form:
-    """Return the language of `text`. Braces with a name without quotes are YAML, if YAML's parser reads them."""
-    if _BRACES.match(text) and _BARE_NAME.search(text) and not _is_json(text) and _is_yaml(text):
-        return Form.YAML
-    if _JSON.match(text):
-        return Form.JSON
-    is_yaml = _YAML.search(text) or (_COLON.search(text) and _is_yaml_with_colons(path, text))
-    return Form.YAML if is_yaml else Form.PROPERTIES
-
-
-def _is_yaml_with_colons(path: str | Path, text: str) -> bool:
-    """Return True if a text with `connector.class: ` is YAML, and False if it is a properties file."""
-    if _LONG_TEXT.search(text):
-        return True
-    if str(path).endswith(".properties") or _PROPERTIES.search(text):
-        return False
-    return not _EQUALS.search(text) or _is_yaml(text)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _is_yaml(text: str) -> bool:
-    try:
-        return any(node is not None for node in yaml.compose_all(text, Loader=yaml.SafeLoader))
-    except (yaml.YAMLError, RecursionError):
-        return False
 
 
 def _of_properties(path: str | Path, text: str) -> dict[str, str]:
@@ -188,7 +129,7 @@ def _of_json(path: str | Path, document: Any, kinds: Kinds) -> Found:
     if answers:
         return _of_json(path, document[answers[0]]["info"], kinds).below(answers[0], "info")
     for holder in _HOLDERS:
-        if isinstance(document.get(holder), str) and _JSON.match(document[holder]):
+        if isinstance(document.get(holder), str) and JSON.match(document[holder]):
             raise ConfigError(
                 f"{path}: {holder} is not an object but a text", "Write this text, which is JSON, as the file."
             )

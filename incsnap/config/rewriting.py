@@ -13,7 +13,8 @@ import javaproperties
 import yaml
 
 from incsnap.config.corrections import Change
-from incsnap.config.documents import Document, Form, read_text
+from incsnap.config.documents import Document, read_text
+from incsnap.config.form import Form
 from incsnap.config.secrets import without_salt
 from incsnap.errors import ConfigError
 
