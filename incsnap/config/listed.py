@@ -23,6 +23,6 @@ def owner(name: str, settings: Mapping[str, str]) -> str:
     # A list behind a reference is not resolved here, so each transform may run.
     listed = rest.partition(".")[0] if "${" in settings.get(kind, "") else settings.get(kind, "")
     names = (f"{kind}.{each}" for each in split_list(listed))
-    found = max((each for each in names if name.startswith(f"{each}.")), key=len, default="")
+    named = max((each for each in names if name.startswith(f"{each}.")), key=len, default="")
     ignored = split_list(settings.get(IGNORE, ""))
-    return "" if found in ignored or "transforms" in ignored else found
+    return "" if named in ignored or "transforms" in ignored else named

@@ -300,7 +300,7 @@ def _unused_warning(unused: UnusedNames, reader: SettingsReader) -> list[str]:
     """Return a warning about settings without effect, in a list, or an empty list."""
     parts = []
     idle = [_POLL_INTERVAL] if _POLL_INTERVAL in reader.idle else []
-    if foreign := sorted((*unused.foreign, *idle)):
+    if foreign := sorted(map(without_salt, (*unused.foreign, *idle))):
         parts.append(f"{', '.join(foreign)} (of Debezium or Kafka Connect)")
     if unused.unknown:
         shown = [(without_salt(name), meant) for name, meant in unused.unknown]
