@@ -8,9 +8,9 @@ asked.
 from __future__ import annotations
 
 from incsnap.config.declarations.kinds import FLAG, REGEXES
+from incsnap.config.listed import IGNORE
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
-from incsnap.config.unsupported import IGNORE
 
 _BOOLEAN = (
     "io.debezium.connector.binlog.converters.TinyIntOneToBooleanConverter",

@@ -24,8 +24,8 @@ from incsnap.config.older_names import (
     tombstone_handling,
 )
 from incsnap.config.patterns import split_list
-from incsnap.config.references import PLACEHOLDER, placeholder, shown_value, variable_for
-from incsnap.config.secrets import is_masked, is_secret, without_salt
+from incsnap.config.references import PLACEHOLDER, is_withheld, placeholder, shown_value, variable_for
+from incsnap.config.secrets import is_secret, without_salt
 from incsnap.config.without_effect import reason_of
 from signals.regex import exact_name
 
@@ -256,7 +256,7 @@ def _with_reference(change: Change, value: str, values: Mapping[str, str]) -> Ch
     A secret of asterisks alone becomes a reference too.
     """
     text = value if change.value is None else change.value
-    if is_secret(change.new) and is_masked(text):
+    if is_withheld(change.new, text):
         reason = "The file has asterisks in its place. The value comes from the environment."
         return Change(change.old, change.new, variable_for(change.new), f"{change.reason} {reason}".strip())
     if not placeholder(change.new, text, values):

@@ -7,7 +7,8 @@ These forms are supported:
                   `GET /connectors?expand=info` with one connector, or the `connectorConfiguration` of MSK Connect
     YAML or JSON  a resource of Kubernetes (`resources`), or the document of a JSON form above, written as YAML
 
-The content decides, not the file's name: the key of a ConfigMap may have any name.
+The content decides, because the key of a ConfigMap may have any name. Only lines such as `name: value`, which may be
+properties or YAML, are properties in a file whose name ends with `.properties`.
 https://docs.confluent.io/platform/current/connect/references/restapi.html
 https://docs.aws.amazon.com/MSKC/latest/mskc/API_CreateConnector.html
 """
@@ -15,10 +16,8 @@ https://docs.aws.amazon.com/MSKC/latest/mskc/API_CreateConnector.html
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -26,32 +25,14 @@ import javaproperties
 import yaml
 
 from incsnap.config import repeated_names
+from incsnap.config.form import JSON, Form, form_of
 from incsnap.config.parse_faults import fault, plain, refuse_generators, refuse_other_languages, repair
 from incsnap.config.resources import CONNECTORS, HINT, LIST, WORKERS, Found, Kinds, Steps, only_resource
+from incsnap.config.secrets import without_salt
 from incsnap.errors import ConfigError
 
-_JSON = re.compile(r"\s*(\[\s*)?\{")
-#: A line that only YAML has: the kind of a resource, or the key of an object that holds settings.
-_YAML = re.compile(
-    r"^[ \t]*(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*(\{.*)?$)",
-    re.MULTILINE,
-)
-#: A setting behind a colon and a blank, which properties may have too, and one behind an equals sign.
-_COLON = re.compile(r"^[ \t]*connector\.class: +\S", re.MULTILINE)
-_EQUALS = re.compile(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.MULTILINE)
-#: The beginning of a YAML document in braces, and a name without quotes, which JSON does not allow.
-_BRACES = re.compile(r"\s*((#|---)[^\n]*\n\s*)*([\[-]\s*)?\{")
-_BARE_NAME = re.compile(r"[{,]\s*(#[^\n]*\n\s*)*[A-Za-z][\w.-]*\s*:(\s|$)")
 #: Keys of a document that hold the settings: Connect's REST API, MSK Connect, and its resource of CloudFormation.
 _HOLDERS = ("config", "connectorConfiguration", "ConnectorConfiguration")
-
-
-class Form(Enum):
-    """The language of a settings file."""
-
-    PROPERTIES = "a properties file"
-    JSON = "JSON"
-    YAML = "YAML"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +80,12 @@ def _opened(path: str | Path, kinds: Kinds) -> Document:
     return read_text(text, path, kinds)
 
 
-def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS) -> Document:
-    """Return the settings file with the content `text`. Raise ConfigError if it cannot be parsed."""
-    form = _form(text)
+def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS, form: Form | None = None) -> Document:
+    """Return the settings file with the content `text`. Raise ConfigError if it cannot be parsed.
+
+    `form` is the language of the file. By default the text and the path tell it.
+    """
+    form = form or form_of(path, text)
     hint = "Write one name=value on each line." if form is Form.PROPERTIES else HINT
     try:
         if form is Form.PROPERTIES:
@@ -119,31 +103,6 @@ def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS) -> Documen
     except (yaml.YAMLError, ValueError, LookupError, TypeError) as error:
         refuse_generators(path, text)
         raise ConfigError(f"{path} is not {form.value}: {fault(error)}", repair(error, hint)) from None
-
-
-def _form(text: str) -> Form:
-    """Return the language of `text`. Braces with a name without quotes are YAML, if YAML's parser reads them."""
-    if _BRACES.match(text) and _BARE_NAME.search(text) and not _is_json(text) and _is_yaml(text):
-        return Form.YAML
-    if _JSON.match(text):
-        return Form.JSON
-    is_yaml = _YAML.search(text) or (_COLON.search(text) and (not _EQUALS.search(text) or _is_yaml(text)))
-    return Form.YAML if is_yaml else Form.PROPERTIES
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _is_yaml(text: str) -> bool:
-    try:
-        return any(node is not None for node in yaml.compose_all(text, Loader=yaml.SafeLoader))
-    except (yaml.YAMLError, RecursionError):
-        return False
 
 
 def _of_properties(path: str | Path, text: str) -> dict[str, str]:
@@ -170,7 +129,7 @@ def _of_json(path: str | Path, document: Any, kinds: Kinds) -> Found:
     if answers:
         return _of_json(path, document[answers[0]]["info"], kinds).below(answers[0], "info")
     for holder in _HOLDERS:
-        if isinstance(document.get(holder), str) and _JSON.match(document[holder]):
+        if isinstance(document.get(holder), str) and JSON.match(document[holder]):
             raise ConfigError(
                 f"{path}: {holder} is not an object but a text", "Write this text, which is JSON, as the file."
             )
@@ -223,13 +182,13 @@ def _values(path: str | Path, config: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, dict | list):
             kind = "an object" if isinstance(value, dict) else "a list"
             raise ConfigError(
-                f"{path}: {plain(str(name))} is not a text but {kind}",
+                f"{path}: {plain(without_salt(str(name)))} is not a text but {kind}",
                 "Write the settings that stand inside of it as the file, or the list as a text with commas.",
             )
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if plain(text) != text or plain(str(name)) != str(name):
             raise ConfigError(
-                f"{path}: {plain(str(name))} holds half a character (a lone surrogate, as \\ud800)",
+                f"{path}: {plain(without_salt(str(name)))} holds half a character (a lone surrogate, as \\ud800)",
                 "Write the character in UTF-8, or both halves of its pair.",
             )
         if value is not None:

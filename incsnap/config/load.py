@@ -120,7 +120,7 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
     from_worker = inherited(of_worker, document.values)
     changes = corrections(document.values, from_worker, document.outside, before.hides)
     text = rewritten(document, changes)
-    reader = _reader_of(read_text(text, str(path)).values, of_worker)[0]
+    reader = _reader_of(read_text(text, str(path), form=document.form).values, of_worker)[0]
     problem, only_unfilled = "", False
     try:
         _settings(reader, str(path))
@@ -179,7 +179,8 @@ def _reader_of(own: Mapping[str, str], of_worker: Mapping[str, str]) -> tuple[Se
     from_worker, idle = inherited(of_worker, own), options_without_converter(of_worker, own)
     obeyed = {name: value for name, value in own.items() if name not in idle}
     # The worker's file declares the configuration providers that references to secrets use.
-    reader = SettingsReader({**obeyed, **from_worker}, providers=providers_of({**of_worker, **own}))
+    providers = providers_of({**of_worker, **own})
+    reader = SettingsReader({**obeyed, **from_worker}, providers=providers, has_worker=bool(of_worker))
     if idle:
         reader.warnings.append(
             f"Settings without effect, because the worker's file has the converter and this file has not:"
@@ -207,9 +208,10 @@ def _settings(reader: SettingsReader, source: str, *, to_kafka: bool = True) -> 
     unused = unused_names(reader.names(), converters.names(reader))
     unsupported.refuse(reader)
     overlooked.refuse_patterns(reader)
+    is_connectors = reader.given("connector.class") and not reader.has_worker
     hints = {
         "topic.prefix": "Debezium 1 called it database.server.name" if reader.given("database.server.name") else "",
-        _BROKERS: "a worker has them: name its file with --worker" if reader.given("connector.class") else "",
+        _BROKERS: "a worker has them: name its file with --worker" if is_connectors else "",
     }
     for name, setting in SETTINGS.items():
         if setting.is_needed and not unsupported.of_debezium_server(reader) and (to_kafka or name != _BROKERS):
@@ -298,9 +300,10 @@ def _unused_warning(unused: UnusedNames, reader: SettingsReader) -> list[str]:
     """Return a warning about settings without effect, in a list, or an empty list."""
     parts = []
     idle = [_POLL_INTERVAL] if _POLL_INTERVAL in reader.idle else []
-    if foreign := sorted((*unused.foreign, *idle)):
+    if foreign := sorted(map(without_salt, (*unused.foreign, *idle))):
         parts.append(f"{', '.join(foreign)} (of Debezium or Kafka Connect)")
     if unused.unknown:
-        guesses = [f"{name} (did you mean {meant}?)" if meant else name for name, meant in unused.unknown]
+        shown = [(without_salt(name), meant) for name, meant in unused.unknown]
+        guesses = [f"{name} (did you mean {meant}?)" if meant else name for name, meant in shown]
         parts.append(f"{', '.join(guesses)} (unknown)")
     return ["Settings without effect: " + "; ".join(parts)] if parts else []

@@ -31,8 +31,11 @@ NARROWING = {
     "column.mask.*": " Without it, values would be sent that should be masked",
     "column.truncate.*": " Without it, values would be sent that should be cut",
 }
-#: The beginning of a name that is meant to mask or cut columns.
-_RULE = re.compile(r"columns?\.(mask|truncat)")
+#: Settings that mask or cut columns -> the parts of a name by which it is meant to be one of them.
+_RULES = {
+    "column.mask.*": re.compile(r"^columns?\.mask|\.with\.salt\.|\.with\.\d+\.chars$"),
+    "column.truncate.*": re.compile(r"^columns?\.truncat|\.to\.\d+\.chars$"),
+}
 
 #: The beginning of a name that is no misspelt one.
 _OFF = re.compile(r"[^A-Za-z]")
@@ -80,9 +83,16 @@ def meant(name: str) -> str | None:
     """
     if _OFF.match(name) or name.lower().startswith("comment"):
         return None
-    spelled = name.lower().replace("_", ".")
-    if rule := _RULE.match(spelled):
-        return "column.mask.*" if rule[1] == "mask" else "column.truncate.*"
+    spelled = re.sub("[_-]", ".", name.lower())
+    if rule := _rule(spelled):
+        return rule
     known = (*SETTINGS, *LISTS)
     matches = difflib.get_close_matches(spelled, known, n=1, cutoff=0.8)
     return LISTS.get(matches[0], matches[0]) if matches else None
+
+
+def _rule(spelled: str) -> str:
+    """Return the settings of `_RULES` that a name means, or "". The first two words of the name may be misspelt."""
+    start = ".".join(spelled.split(".")[:2]) + ".*"
+    close = difflib.get_close_matches(start, _RULES, n=1, cutoff=0.8)
+    return next((rule for rule, parts in _RULES.items() if parts.search(spelled)), close[0] if close else "")

@@ -23,7 +23,7 @@ _DOTS = {
 
 
 def warn_of_converters(reader: SettingsReader, formats: Formats) -> None:
-    """Add a warning to `reader` if a connector's file lacks converters, which its worker has. It says what follows."""
+    """Add a warning to `reader` if a connector and its worker lack converters. It says what follows."""
     lacking = [name for name in _CONVERTERS if not reader.given(name)]
     if not reader.given("connector.class") or not lacking:
         return
@@ -34,10 +34,15 @@ def warn_of_converters(reader: SettingsReader, formats: Formats) -> None:
     parts = " and ".join(
         f"{' and '.join(names)} are JSON {'with' if schemas else 'without'} schemas" for schemas, names in sides.items()
     )
-    reader.warnings.append(
-        f"{' and '.join(lacking)}: not in this file, so {parts}. A worker of Kafka Connect"
-        " has converters, with schemas by default: name its file with --worker, or set the converters"
-    )
+    if reader.has_worker:
+        place, repair = "in neither file", "A worker of Kafka Connect does not start without them: set the converters"
+    else:
+        place = "not in this file"
+        repair = (
+            "A worker of Kafka Connect has converters, with schemas by default: name its file with --worker, or set"
+            " the converters"
+        )
+    reader.warnings.append(f"{' and '.join(lacking)}: {place}, so {parts}. {repair}")
 
 
 def refuse_patterns(reader: SettingsReader) -> None:

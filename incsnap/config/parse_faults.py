@@ -17,10 +17,12 @@ _QUOTED = re.compile(r"""(['"])(?!\\?.\1).*\1""", re.DOTALL)
 #: A name of JSON in a file without the brace in front, and a name of an environment variable.
 _JSON_NAME, _VARIABLE = re.compile(r'\s*"[^"\n]*"\s*:'), re.compile(r"[A-Z][A-Z0-9_]*")
 #: A text in quotes, and the beginning of a place that Helm or Jinja fills in.
-_IN_QUOTES, _PLACE = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'"), re.compile(r"\{\{|\{%")
+_IN_QUOTES, _PLACE = re.compile(r"\"(\\.|[^\"\\\n])*\"|'[^'\n]*'"), re.compile(r"\{\{|\{%")
+#: A comment, except for the first line of a script.
+_COMMENT = re.compile(r"(?<!\S)(#(?!!)|//).*")
 #: Lines of scripts: of a shell with a here-document, of ksqlDB, and of an HTTP client.
 _SCRIPT = re.compile(
-    r"^#!|<<-?\s*['\"\\]?[A-Za-z_]|^\s*(?i:CREATE)\s+(?i:SOURCE|SINK)\s|^(GET|POST|PUT|PATCH)\s+\S", re.MULTILINE
+    r"^#!|<<-?\s*['\"\\A-Za-z_]|^\s*(?i:CREATE)\s+(?i:SOURCE|SINK)\s|^(GET|POST|PUT|PATCH)\s+\S", re.MULTILINE
 )
 
 
@@ -71,9 +73,11 @@ def refuse_other_languages(path: str | Path, text: str, names: Mapping[str, str]
 
 def refuse_generators(path: str | Path, text: str) -> None:
     """Raise ConfigError if `text`, which is no settings file, is a template or a script that makes one."""
-    if _PLACE.search(_IN_QUOTES.sub("", text)):
+    # Quotes of nothing stay, because they may be those of a here-document.
+    bare = _COMMENT.sub("", _IN_QUOTES.sub("''", text))
+    if _PLACE.search(bare):
         raise ConfigError(f"{path} is a template", "Name the file that it makes, as `helm template` prints it.")
-    if _SCRIPT.search(text):
+    if _SCRIPT.search(bare):
         raise ConfigError(
             f"{path} is a script",
             "Write the settings that it sends as the file: its JSON, or one name=value on each line.",

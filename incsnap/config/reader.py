@@ -7,6 +7,7 @@ from typing import Any
 
 from incsnap.config.declarations import PREFIXES, SETTINGS
 from incsnap.config.declarations.kinds import COLUMNS, REGEXES, Kind
+from incsnap.config.listed import OPTIONS, owner
 from incsnap.config.patterns import pattern_problem
 from incsnap.config.references import UnfilledError, UnresolvedError, is_reference, resolve, unfilled
 from incsnap.config.secrets import is_secret, without_password, without_salt
@@ -34,7 +35,10 @@ class SettingsReader:
         properties: Mapping[str, str],
         environment: Mapping[str, str] | None = None,
         providers: Mapping[str, str] | None = None,
+        *,
+        has_worker: bool = False,
     ) -> None:
+        self.has_worker = has_worker  #: whether the file of a worker was given too
         self.problems: list[str] = []
         #: Those of the problems that a value supplied where the job runs would solve: placeholders, variables, files.
         self.unfilled: list[str] = []
@@ -54,7 +58,8 @@ class SettingsReader:
                 self._values[name] = resolve(value, environment, providers)
             except UnresolvedError as error:
                 # A reference that only Kafka Connect can resolve does no harm in a setting that has no effect here.
-                if reason_of(name) and name != "connector.class":
+                is_idle = name.startswith(OPTIONS) and not owner(name, self._raw)
+                if is_idle or (reason_of(name) and name != "connector.class"):
                     self._values[name] = value
                     continue
                 self._unresolved.add(name)

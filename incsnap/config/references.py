@@ -17,6 +17,7 @@ from pathlib import Path
 
 import javaproperties
 
+from incsnap.config.listed import OPTIONS, owner
 from incsnap.config.secrets import HIDDEN, is_masked, is_secret, without_password
 from incsnap.errors import shorten
 
@@ -25,7 +26,7 @@ PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 #: Whole values of examples and templates: `<host>`, `<host>:9092`, `{{ host }}`, `$HOST`.
 _TO_FILL_IN = re.compile(r"<[^<>]+>(:\d+)?|\{\{[^{}]+\}\}|\$([A-Z][A-Z0-9_]*)")
 #: Beginnings of settings whose values may look like a template and be none.
-_TEXTS = ("transforms.", "predicates.", "spark.")
+_TEXTS = (*OPTIONS, "spark.")
 #: Ends of options of transforms that Kafka Connect and Debezium fill in themselves: groups of a regular expression in
 #: replacements, `${topic}` in the format of TimestampRouter, and expressions of Groovy in scripts.
 _FILLED_IN = (".replacement", ".topic.format", ".condition", ".topic.expression")
@@ -91,14 +92,20 @@ def placeholder(name: str, value: str, settings: Mapping[str, str]) -> str:
 
 
 def _is_filled_in(name: str, settings: Mapping[str, str]) -> bool:
-    """Return True if the setting `name` may have `${NAME}` in its value, which its owner fills in."""
-    if not name.startswith("transforms."):
+    """Return True if the setting `name` may have `${NAME}` in its value: its owner fills it in, or nothing reads it."""
+    if not name.startswith(OPTIONS):
         return name.startswith("spark.")
-    class_ = settings.get(f"{'.'.join(name.split('.')[:2])}.type", "").strip()
-    if "." in class_ and not class_.startswith(_CLASSES_OF_TRANSFORMS):
+    runs = owner(name, settings)
+    class_ = settings.get(f"{runs}.type", "").strip()
+    if not runs or ("." in class_ and not class_.startswith(_CLASSES_OF_TRANSFORMS)):
         return True  # The options of other vendors are not known.
     # The replacement of a MaskField is the new value itself.
     return name.endswith(_FILLED_IN) and "MaskField" not in class_
+
+
+def is_withheld(name: str, value: str) -> bool:
+    """Return True if `value` is asterisks in the place of a secret. An option of a transform may be asterisks."""
+    return is_secret(name) and is_masked(value) and not name.startswith(OPTIONS)
 
 
 def unfilled(name: str, value: str, settings: Mapping[str, str]) -> str:
@@ -107,7 +114,7 @@ def unfilled(name: str, value: str, settings: Mapping[str, str]) -> str:
     A password may be any text, so a password is unfilled only with `${NAME}` or asterisks alone. `settings` are those
     of the file.
     """
-    if is_secret(name) and is_masked(value):
+    if is_withheld(name, value):
         return f"only asterisks, which stand for a value that is not shown. Write its value, or {variable_for(name)}"
     if left := placeholder(name, value, settings):
         return f"{left} is not filled in. Write its value, or ${{env:{left[2:]}"

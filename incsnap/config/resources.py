@@ -32,6 +32,8 @@ _WORKER_FIELDS = {
     "groupId": "group.id",
     "offsetStorageTopic": "offset.storage.topic",
 }
+#: Converters of a worker whose `spec.config` names none. Strimzi sets them; Kafka Connect has no default.
+_STRIMZIS = dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.json.JsonConverter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,10 @@ def _connector(spec: Mapping[str, Any], metadata: Any) -> dict[str, Any]:
 
 
 def _worker(path: str | Path, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the worker's settings that are fields of `spec`. Raise ConfigError if the worker logs in to Kafka.
+    """Return the worker's settings that are fields of `spec`, and the converters that Strimzi sets by default.
 
-    The names of secrets in `tls` and `authentication` mean something to Strimzi alone.
+    Raise ConfigError if the worker logs in to Kafka. The names of secrets in `tls` and `authentication` mean something
+    to Strimzi alone.
     """
     login = [field for field in ("tls", "authentication") if spec.get(field) is not None]
     if login:
@@ -86,7 +89,7 @@ def _worker(path: str | Path, spec: Mapping[str, Any]) -> dict[str, Any]:
             f"{path}: the KafkaConnect takes its login to Kafka ({' and '.join(login)}) from secrets of Kubernetes",
             "Write the worker's settings as a properties file, with security.protocol and ssl.* or sasl.*.",
         )
-    return {setting: spec.get(field) for field, setting in _WORKER_FIELDS.items()}
+    return {**_STRIMZIS, **{setting: spec.get(field) for field, setting in _WORKER_FIELDS.items()}}
 
 
 def _of_kinds(documents: Sequence[Any], kinds: Kinds) -> Iterator[tuple[Steps, dict[str, Any]]]:

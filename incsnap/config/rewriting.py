@@ -13,13 +13,17 @@ import javaproperties
 import yaml
 
 from incsnap.config.corrections import Change
-from incsnap.config.documents import Document, Form, read_text
+from incsnap.config.documents import Document, read_text
+from incsnap.config.form import Form
+from incsnap.config.secrets import without_salt
 from incsnap.errors import ConfigError
 
 #: An escaped character, and those that need no escape in a value.
 _ESCAPE, _PLAIN = re.compile(r"\\(.)"), ":=#!"
 #: The anchor of a YAML value, which may stand behind a tag.
 _ANCHOR = re.compile(r"(?:!\S*\s+)?(&\S+\s)")
+#: Characters that are a break of a line in YAML, or that must not stand in it. JSON takes them as they are.
+_ESCAPED_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _INDENT = re.compile(r"[\[{]\s*?\n([ \t]+)\S")
 
 
@@ -37,7 +41,7 @@ def rewritten(document: Document, changes: Sequence[Change]) -> str:
         text = "".join(_properties(document.text, changes))
     else:
         text = _json(document, changes) if document.form is Form.JSON else _yaml(document, changes)
-    if not _has(text, _changed(document.values, changes)):
+    if not _has(text, document.form, _changed(document.values, changes)):
         raise ConfigError(
             "the file cannot be rewritten, because its settings depend on each other, such as by an alias of YAML",
             f"Correct it by hand: {'; '.join(map(str, changes))}",
@@ -45,10 +49,10 @@ def rewritten(document: Document, changes: Sequence[Change]) -> str:
     return text
 
 
-def _has(text: str, values: Mapping[str, str]) -> bool:
-    """Return True if `text` is a settings file with these values."""
+def _has(text: str, form: Form, values: Mapping[str, str]) -> bool:
+    """Return True if `text` is a settings file of the language `form` with these values."""
     try:
-        return read_text(text, "").values == values
+        return read_text(text, "", form=form).values == values
     except ConfigError:
         return False
 
@@ -112,12 +116,14 @@ def _json(document: Document, changes: Sequence[Change]) -> str:
 
 
 def _pairs(settings: dict[str, Any], changes: Sequence[Change]) -> Iterator[tuple[str, Any]]:
-    """Yield names and values of `settings` with `changes`."""
+    """Yield names and values of `settings` with `changes`. A null gives way to a setting that gets its name."""
     by_name = {change.old: change for change in changes if change.old}
+    written = {change.new for change in changes}
     for name, value in settings.items():
         change = by_name.get(name)
         if change is None:
-            yield name, value
+            if value is not None or name not in written:
+                yield name, value
         elif change.new:
             yield change.new, value if change.value is None else change.value
     yield from ((change.new, change.value) for change in changes if not change.old)
@@ -129,21 +135,27 @@ def _yaml(document: Document, changes: Sequence[Change]) -> str:
     for step in document.place[1:]:
         node = node.value[step] if isinstance(step, int) else dict(_named(node))[step][1]
     entries = list(_named(node))
+    written = {change.new for change in changes} - {change.old for change in changes}
+    # A null is no setting. It gives way to a setting that gets its name.
+    nulls = {name for name, (_, value) in entries if name in written and value.tag == "tag:yaml.org,2002:null"}
+    removed = {change.old for change in changes if not change.new} | nulls
     edits = []
-    for change in changes:
+    for change in (*changes, *(Change(name, "", None, "") for name in nulls)):
         # A name may stand more than once.
         own = [entry for name, entry in entries if name == change.old]
         if change.old and not own:
             raise ConfigError(
-                f"{change.old} cannot be replaced: it does not stand among the settings themselves",
+                f"{without_salt(change.old)} cannot be replaced: it does not stand among the settings themselves",
                 f"Correct it by hand: {change}",
             )
         if change.old:
             edits += [_edit(document.text, node.flow_style, *entry, change) for entry in own]
         else:
-            start = node.value[0][0].start_mark
+            # The line of a removed entry goes away with whatever is added in front of it.
+            first = next((key for name, (key, _) in entries if name not in removed), node.value[0][0])
+            start = first.start_mark
             between = ", " if node.flow_style else f"\n{' ' * start.column}"
-            edits.append((start.index, start.index, f"{_key(change.new)}: {json.dumps(change.value)}{between}"))
+            edits.append((start.index, start.index, f"{_key(change.new)}: {_quoted(change.value or '')}{between}"))
     text = document.text
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
@@ -174,12 +186,12 @@ def _edit(text: str, in_braces: bool, key: Any, value: Any, change: Change) -> t
     start, end = key.start_mark.index, value.end_mark.index
     if change.new and change.value is None:
         return start, key.end_mark.index, _key(change.new)
-    if change.new:
+    if change.value is not None and change.new:
         old = text[value.start_mark.index : end]
         anchor = _ANCHOR.match(old)
         # A text in a block, behind | or >, ends with its line.
         line_end = "\n" if old.endswith("\n") else ""
-        return start, end, f"{_key(change.new)}: {anchor[1] if anchor else ''}{json.dumps(change.value)}{line_end}"
+        return start, end, f"{_key(change.new)}: {anchor[1] if anchor else ''}{_quoted(change.value)}{line_end}"
     if in_braces:
         comma = re.compile(r"\s*,\s*").match(text, end)
         return start, comma.end() if comma else end, ""
@@ -189,4 +201,12 @@ def _edit(text: str, in_braces: bool, key: Any, value: Any, change: Change) -> t
 
 def _key(name: str) -> str:
     """Return `name` as a key of YAML, in quotes if it has other characters than the names of settings."""
-    return name if re.fullmatch(r"[A-Za-z][\w.-]*", name) else json.dumps(name)
+    return name if re.fullmatch(r"[A-Za-z][\w.-]*", name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """Return `text` as YAML in quotes. Characters that YAML does not take as they are get escapes.
+
+    Both halves of a pair in `\\ud83d\\ude00`, as `json.dumps` writes it by default, are no characters of YAML.
+    """
+    return _ESCAPED_IN_YAML.sub(lambda each: f"\\u{ord(each[0]):04x}", json.dumps(text, ensure_ascii=False))

@@ -9,10 +9,11 @@ from pydantic import PlainSerializer, SecretStr, SerializationInfo
 
 #: Parts of names whose values must never be logged. They cover the settings of type PASSWORD of Kafka's clients, those
 #: that librdkafka calls sensitive, and the names that Spark and Hadoop redact (`spark.redaction.regex`,
-#: `hadoop.security.sensitive-config-keys`). `spark.io.encryption.keySizeBits` is no key, and the JVM needs it early.
+#: `hadoop.security.sensitive-config-keys`). `spark.io.encryption.keySizeBits` and
+#: `spark.io.encryption.keygen.algorithm` are no keys, and the JVM needs them early.
 _NAMES = re.compile(
     r"password|passphrase|secret|jaas|token|credential|user\.info|keystore\.pass"
-    r"|(access|account|private|session)[._-]?key|key\.pem|ssl_key|encryption[._-]key(?!size)"
+    r"|(access|account|private|session)[._-]?key|key\.pem|ssl_key|encryption[._-]key(?!size|gen)"
     r"|keystore\.(key|certificate\.chain)|truststore\.certificates|oauthbearer\.config"
     r"|fs\.azure\.(sas|oauth2)\.|fs\.adl\.oauth2\.|fs\.gs\.(encryption|proxy|auth)\.",
     re.IGNORECASE,
@@ -21,6 +22,8 @@ _NAMES = re.compile(
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 #: What is shown in the place of a secret.
 HIDDEN = "**********"
+#: A salt in the name of a setting, with what stands in front of it.
+_SALT = re.compile(r"([._-]salt[._-]).*", re.IGNORECASE)
 #: User and password in front of the host of a URL. The password may contain `/` and `:`.
 _IN_URL = re.compile(r"(//[^\s/:@]*:)[^\s@]*@")
 
@@ -48,9 +51,12 @@ def without_password(text: str) -> str:
 def without_salt(name: str) -> str:
     """Return the name of a setting as messages may show it.
 
-    A salt is a secret, and the name of a setting may hold one.
+    A salt is a secret, and the name of a setting may hold one, also a misspelt name.
+
+    >>> without_salt("Column_Mask_Hash_MD5_With_Salt_pepper")
+    'Column_Mask_Hash_MD5_With_Salt_*'
     """
-    return re.sub(r"(\.salt\.).*", r"\1*", name)
+    return _SALT.sub(r"\1*", name)
 
 
 def revealing(info: SerializationInfo) -> bool:

@@ -12,12 +12,12 @@ from incsnap.config.changed_state import extract_changed_record_state
 from incsnap.config.declarations.kinds import FLAG, one_of
 from incsnap.config.declarations.records import ADJUSTMENTS
 from incsnap.config.edits import EDITS
+from incsnap.config.listed import IGNORE
 from incsnap.config.older_names import TRANSFORMS
 from incsnap.config.outbox import event_router
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
 from incsnap.config.time_zones import timezone_converter
-from incsnap.config.unsupported import IGNORE
 from incsnap.config.unwrap import extract_new_record_state
 from incsnap.transforms.chain import Chain, Predicate, Step, Transform
 from incsnap.transforms.condition_parser import GROOVY, JAVASCRIPT, choice_of, condition_of

@@ -7,6 +7,7 @@ error. `incsnap.ignore` accepts that a setting has no effect. `transforms` and `
 from __future__ import annotations
 
 from incsnap.config.confluent_cloud import CLASSES
+from incsnap.config.listed import IGNORE
 from incsnap.config.names import words
 from incsnap.config.older_names import LISTS
 from incsnap.config.patterns import split_list
@@ -32,7 +33,6 @@ _OF_MYSQL = words(
 )
 #: The guardrail's action and its limit. The default limit of 0 tables means no limit.
 _LIMIT_ACTION, _LIMIT = "guardrail.collections.limit.action", "guardrail.collections.max"
-IGNORE = "incsnap.ignore"
 #: Settings whose own modules check `incsnap.ignore`.
 _OWN_CHECKS = ("transforms", "converters")
 

@@ -141,6 +141,12 @@ def test_a_document_without_settings_is_to_be_corrected_by_hand(tmp_path: Path) 
         assert "has no object with settings" in result.stderr
 
 
+def test_properties_with_colons_stay_properties(tmp_path: Path) -> None:
+    start = "connector.class: c\ndatabase.password: a: b\n"
+    (tmp_path / "old.properties").write_text(f"{start}database.server.name: shop\n")
+    assert correct(tmp_path / "old.properties").text == f"{start}topic.prefix: shop\n"
+
+
 def test_comments_order_and_unchanged_lines_stay(tmp_path: Path) -> None:
     for form in ("properties", "Strimzi"):
         (tmp_path / "old").write_text(FORMS[form])
@@ -379,6 +385,14 @@ def _yaml(*lines: str) -> str:
         ),
         (("database.server.name: a", "database.server.name: b"), ("topic.prefix: a", "topic.prefix: b")),
         (
+            ("database.include.list: a", 'table.whitelist: "b,😀\\x7f"'),
+            ("database.include.list: a", 'table.include.list: "a.b,😀\\u007f"'),
+        ),
+        (
+            ("database.whitelist: a", "database.include.list: ~ # none", "topic.prefix:"),
+            ("database.include.list: a", "topic.prefix:"),
+        ),
+        (
             ("database.include.list: a", "table.whitelist: !!str &t b", "topic.prefix: x"),
             ("database.include.list: a", 'table.include.list: &t "a.b"', "topic.prefix: x"),
         ),
@@ -389,6 +403,21 @@ def test_a_setting_of_yaml_with_an_alias_or_an_anchor_is_corrected_alone(
 ) -> None:
     (tmp_path / "old").write_text(_yaml(*lines))
     assert correct(tmp_path / "old").text == _yaml(*corrected)
+
+
+def test_a_null_gives_way_to_a_setting_that_gets_its_name(tmp_path: Path) -> None:
+    config = {"connector.class": "c", "table.whitelist": "a.b", "table.include.list": None, "topic.prefix": None}
+    (tmp_path / "old").write_text(json.dumps({"config": config}))
+    corrected = {"connector.class": "c", "table.include.list": "a.b", "topic.prefix": None}
+    assert json.loads(correct(tmp_path / "old").text) == {"config": corrected}
+
+
+def test_a_setting_is_added_to_yaml_whose_first_line_is_removed(tmp_path: Path) -> None:
+    start = "config:\n  table.whitelist: a.c\n  # ours\n"
+    rest = "  table.include.list: a.b\n  schema.history.internal.kafka.bootstrap.servers: k:1\n"
+    (tmp_path / "old").write_text(start + rest)
+    added = '  bootstrap.servers: "k:1"\n'
+    assert correct(tmp_path / "old").text == f"config:\n  # ours\n{added}{rest}"
 
 
 @pytest.mark.parametrize(

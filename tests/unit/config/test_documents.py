@@ -170,6 +170,7 @@ def test_what_is_no_settings_file_is_told_with_its_name(content: str, message: s
     {"connectorConfiguration": {"database.password": {"a": "hunter2SECRET"}}},
     {"database.password": {"a": "hunter2SECRET"}},
     {"config": {"database.password": ["hunter2SECRET"]}},
+    {"column.mask.hash.SHA-256.with.salt.hunter2SECRET": ["a.b.c"]},
 ])  # fmt: skip
 def test_a_message_about_a_value_in_the_wrong_place_never_shows_it(content: object, tmp_path: Path) -> None:
     file = written(tmp_path / "job.json", content)
@@ -204,6 +205,7 @@ _RESOURCE = "kind: KafkaConnector\nspec:\n  config:\n    "
     {"custom.sanitize.pattern": "database.server.*", "database.server.name": "SECRET-${Y}"},
     {"column.mask.hash.SHA-256.with.salt.SECRET": "${X}", "connector.class": "c"},
     'column.mask.hash.SHA-256.with.salt.SECRET=a.b\ncolumn.mask.hash.SHA-256.with.salt.SECRET=a.c\n',
+    "kind: KafkaConnector\nx: &x {column.mask.hash.MD5.with.salt.SECRET: '${X}'}\nspec: {config: {<<: *x}}\n",
 ])  # fmt: skip
 @pytest.mark.parametrize("fix", [False, True])
 def test_no_password_is_shown_whatever_the_shape_of_a_document(content: object, fix: bool, tmp_path: Path) -> None:
@@ -236,6 +238,9 @@ def test_no_password_is_shown_whatever_the_shape_of_a_document(content: object, 
         ('### create\nPOST http://localhost:8083/connectors\n\n{\n  "name": "x"\n}\n', "job is a script"),
         ('cat > x.json <<EOF\n{\n "name": "x"\n}\nEOF\n', "job is a script"),
         ("cat <<'EOF' | kubectl apply -f -\nkind: KafkaConnector\nspec:\n  class: c\nEOF\n", "job is a script"),
+        ('{"transforms.f.condition": "a \\" << b",\n}', "is not JSON"),
+        ('# made by cat <<EOF and {{ host }}\n{"a": "b",\n}', "names stand in quotes"),
+        ('{"a": "b", // see http://localhost, then cat <<EOF\n}', "is not JSON"),
         ({"config": '{"database.user": "u"}'}, "config is not an object but a text"),
         (
             {"database.user": "${A_USER:-root}"},
@@ -581,6 +586,31 @@ def test_properties_with_a_colon_behind_the_class_are_read_as_kafka_connect_read
     assert read_document(tmp_path / "job") == {"connector.class": "c", "query": "a=b\n"}
 
 
+@pytest.mark.parametrize(
+    ("name", "lines", "values"),
+    [
+        ("job", ("! ours", "topic.prefix: shop"), {"topic.prefix": "shop"}),
+        ("job", ("table.include.list: a.b,\\", "  a.c"), {"table.include.list": "a.b,a.c"}),
+        ("job.properties", ("database.password: a: b",), {"database.password": "a: b"}),
+        ("job.properties", ("database.password: 'p' # x",), {"database.password": "'p' # x"}),
+        ("job.yml", ("query: >-", "  a", "  b"), {"query": "a b"}),
+        ("job", ("query: |- # ours", "  a \\", "  ! b"), {"query": "a \\\n! b"}),
+        ("job", ('query: "a=\\"b\\" \\', '  c \\', '  d"'), {"query": 'a="b" c d'}),
+    ],
+)  # fmt: skip
+def test_colons_are_those_of_properties_or_of_yaml(
+    name: str, lines: tuple[str, ...], values: dict[str, str], tmp_path: Path
+) -> None:
+    text = "".join(f"{line}\n" for line in ("connector.class: c", *lines))
+    assert read_document(written(tmp_path / name, text)) == {"connector.class": "c", **values}
+
+
+def test_a_fault_in_yaml_with_a_login_is_told_as_one_of_yaml(tmp_path: Path) -> None:
+    text = 'connector.class: c\ndatabase.hostname: %X\nproducer.sasl.jaas.config: >-\n  Foo\n  username="x"\n'
+    with pytest.raises(ConfigError, match="is not YAML: found character '%' that cannot start any token at line 2"):
+        read_document(written(tmp_path / "job", text))
+
+
 @pytest.mark.parametrize("text", ['{"a": "b",}', '{"a": "b" "c": "{d: e"}', '{"a": b, c: [}'])
 def test_json_with_a_fault_is_not_taken_for_yaml(text: str, tmp_path: Path) -> None:
     (tmp_path / "job").write_text(text)
@@ -634,6 +664,26 @@ def test_a_strimzi_worker_gives_the_same_job_as_its_properties(tmp_path: Path) -
     job = written(tmp_path / "job.json", {**REST, "config": {**REST["config"], "checkpoint.location": "/c"}})
     first, second = (json.loads(read(job, worker).settings.to_json()) for worker in (both, plain))
     assert {**first, "run_id": ""} == {**second, "run_id": ""}
+
+
+def test_a_strimzi_worker_without_converters_has_those_that_strimzi_sets(tmp_path: Path) -> None:
+    lines = [line for line in _CLUSTER.splitlines() if ".converter: " not in line and "registry" not in line]
+    worker = written(tmp_path / "worker.yml", "\n".join(lines))
+    job = written(tmp_path / "job.json", {"name": "x", "config": JOB})
+    loaded = read(job, worker)
+    assert (loaded.settings.formats.key.kind, loaded.settings.formats.value.kind) == ("json", "json")
+    assert (loaded.settings.formats.key.schemas, loaded.settings.formats.value.schemas) == (False, True)
+    assert "converter" not in str(loaded.warnings)
+
+
+def test_nobody_who_gave_a_worker_is_advised_to_give_one(tmp_path: Path) -> None:
+    worker = written(tmp_path / "worker.properties", "bootstrap.servers=k:9092\n")
+    (warning,) = (each for each in read(written(tmp_path / "job.json", JOB), worker).warnings if "converter" in each)
+    assert "key.converter and value.converter: in neither file, so keys and values are JSON without schemas" in warning
+    assert "--worker" not in warning
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers: missing") as refused:
+        read(tmp_path / "job.json", written(worker, "group.id=connect\n"))
+    assert "--worker" not in refused.value.message
 
 
 @pytest.mark.parametrize(

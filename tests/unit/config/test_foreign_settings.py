@@ -78,6 +78,13 @@ def test_a_misspelt_name_of_a_list_of_what_is_captured_stops_the_start(misspelt:
         "column.mask",
         "Column_Mask_With_3_Chars",
         "columns.mask.hash.SHA-256.with.salt.Pepper",
+        "column.maks.with.5.chars",
+        "colum.mask.with.many.chars",
+        "mask.column.with.5.chars",
+        "column-mask-with-5-chars",
+        "column.hash.SHA-256.with.salt.Pepper",
+        "column_mask_hash_SHA-256_with_salt_Pepper",
+        "Column.mask.hash.SHA-256.with.Salt.Pepper",
     ],
 )
 def test_a_misspelt_name_of_a_mask_stops_the_start(name: str) -> None:
@@ -87,6 +94,19 @@ def test_a_misspelt_name_of_a_mask_stops_the_start(name: str) -> None:
     assert "unknown setting; did you mean column.mask.*? Without it, values would be sent" in refused.value.message
     assert "Pepper" not in refused.value.message
     assert not corrections({name: "shop.users.password"}, {})
+
+
+@pytest.mark.parametrize("name", ["columns.truncated.to.5.chars", "colum.truncate.to.5", "cut.to.5.chars"])
+def test_a_misspelt_name_of_a_cut_stops_the_start(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"did you mean column\.truncate\.\*\?"):
+        from_properties({**LEAST, name: "shop.users.password"}, {})
+
+
+@pytest.mark.parametrize("name", ["column.type", "#column.masks.with.salt.Pepper", "internal.with.salt.Pepper"])
+def test_another_unknown_name_stops_nothing_and_shows_no_salt(name: str) -> None:
+    warnings = str(from_properties({**LEAST, name: "shop.users.password"}, {}).warnings)
+    assert name.partition(".")[0] in warnings
+    assert "Pepper" not in warnings
 
 
 @pytest.mark.parametrize(

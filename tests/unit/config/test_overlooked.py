@@ -123,6 +123,50 @@ def test_what_a_transform_fills_in_itself_stays(class_: str, options: dict[str, 
         from_properties({**LEAST, **given, "incsnap.ignore": ""}, {})
 
 
+@pytest.mark.parametrize("value", ["${A_VALUE}", "${vault:secret/data:a}"])
+@pytest.mark.parametrize(
+    ("listed", "ignored"),
+    [
+        ({"transforms": "other"}, "transforms.other"),
+        ({"transforms": "t"}, "transforms.t"),
+        ({"transforms": "t,t.u"}, "transforms.t"),
+        ({"transforms": "t,other"}, "transforms"),
+        ({}, ""),
+    ],
+)
+def test_an_option_that_nothing_reads_may_have_a_placeholder(listed: dict[str, str], ignored: str, value: str) -> None:
+    given = {**listed, "incsnap.ignore": ignored}
+    given |= {f"transforms.{name}.type": "io.debezium.transforms.Older" for name in ("t", "other")}
+    given |= {"transforms.t.u.type": f"{_OF_CONNECT}InsertHeader", "transforms.t.u.header": "h"}
+    given |= {"transforms.t.u.value.literal": "1", "transforms.t.option": value, "predicates.p.pattern": value}
+    from_properties({**LEAST, **given}, {})
+    assert corrections(given, {}) == ()
+
+
+def test_the_class_of_a_transform_with_a_dot_in_its_name_decides_about_its_placeholders() -> None:
+    given = {"transforms": "a,a.b", "transforms.a.type": "com.example.Route", "transforms.a.to": "${topic}"}
+    given |= {"transforms.a.b.type": f"{_OF_CONNECT}RegexRouter", "transforms.a.b.regex": "${A_VALUE}"}
+    given |= {"transforms.a.b.replacement": "$1"}
+    (change,) = corrections(given, {})
+    assert change.new == "transforms.a.b.regex"
+    assert corrections({**given, "transforms.a.b.type": "com.example.Route"}, {}) == ()
+
+
+def test_a_placeholder_in_a_chain_behind_a_reference_stops_the_start() -> None:
+    given = {"transforms": "${env:CHAIN}", "transforms.t.type": f"{_OF_CONNECT}RegexRouter"}
+    given |= {"transforms.t.regex": "${A_VALUE}", "transforms.t.replacement": "x"}
+    with pytest.raises(ConfigError, match=r"\$\{A_VALUE\} is not filled in"):
+        from_properties({**LEAST, **given}, {"CHAIN": "t"})
+
+
+def test_asterisks_are_a_value_of_a_transform() -> None:
+    given = {"transforms": "maskPassword", "transforms.maskPassword.type": f"{_OF_CONNECT}MaskField$Value"}
+    given |= {"transforms.maskPassword.fields": "password", "transforms.maskPassword.replacement": "****"}
+    assert corrections(given, {}) == ()
+    given |= {"transforms": "u,maskPassword", "transforms.u.type": _UNWRAP["transforms__u__type"]}
+    from_properties({**LEAST, **given}, {})
+
+
 @pytest.mark.parametrize("name", ["database.password", "producer.sasl.jaas.config", "kafka.api.secret"])
 def test_a_secret_of_asterisks_is_a_value_that_is_missing(name: str) -> None:
     variable = f"${{env:{name.upper().replace('.', '_')}}}"

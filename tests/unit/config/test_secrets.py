@@ -59,6 +59,7 @@ def test_what_hadoop_and_spark_redact_is_secret(name: str) -> None:
         "producer.ssl.keystore.type",
         "spark.io.encryption.enabled",
         "spark.io.encryption.keySizeBits",
+        "spark.io.encryption.keygen.algorithm",
         "spark.hadoop.fs.s3a.endpoint",
     ],
 )
