@@ -88,8 +88,10 @@ def corrections(
             moves = name == _OWN_BROKERS and _BROKERS not in values
             new, reasons = _BROKERS if moves else _name_of(name, values), []
             if new != name and new in values:
-                changes.append(Change(name, "", None, f"{new} is set too, and only {new} is read."))
-                continue
+                if values[new].strip() or not value.strip():
+                    changes.append(Change(name, "", None, f"{new} is set too, and only {new} is read."))
+                    continue
+                changes.append(Change(new, "", None, f"It is empty, and {name} is not."))
             if moves:
                 reasons.append("Kafka Connect sends records to these brokers.")
             elif new != name:

@@ -21,8 +21,8 @@ class Reachable(Protocol):
 def reach(registry: Reachable) -> None:
     """Send the first request to `registry`.
 
-    Raise ServerUnreachable if a registry may answer there later. Raise ConfigError if the login fails, if TLS fails, or
-    if the answer is not JSON: then another server listens there, or settings are wrong, and to wait does not help.
+    Raise ServerUnreachable if a registry may answer there later. Raise ConfigError if to wait does not help: the login
+    fails, TLS fails, or the answer is not JSON, so that another server listens there.
     """
     try:
         registry.reach()

@@ -412,6 +412,22 @@ def test_a_null_gives_way_to_a_setting_that_gets_its_name(tmp_path: Path) -> Non
     assert json.loads(correct(tmp_path / "old").text) == {"config": corrected}
 
 
+@pytest.mark.parametrize(
+    ("content", "corrected"),
+    [
+        ("table.include.list=\ntable.whitelist=a.b\n", "table.include.list=a.b\n"),
+        ("config:\n  table.whitelist: a.b\n  table.include.list: ''\n", "config:\n  table.include.list: a.b\n"),
+        (
+            '{"config":{"table.whitelist":"a.b","table.include.list":" "}}',
+            '{"config": {"table.include.list": "a.b"}}\n',
+        ),
+    ],
+)
+def test_an_empty_setting_gives_way_to_an_older_name_with_a_value(tmp_path: Path, content: str, corrected: str) -> None:
+    (tmp_path / "old").write_text(content)
+    assert correct(tmp_path / "old").text == corrected
+
+
 def test_a_setting_is_added_to_yaml_whose_first_line_is_removed(tmp_path: Path) -> None:
     start = "config:\n  table.whitelist: a.c\n  # ours\n"
     rest = "  table.include.list: a.b\n  schema.history.internal.kafka.bootstrap.servers: k:1\n"
