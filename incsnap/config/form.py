@@ -21,8 +21,9 @@ _COLON = re.compile(r"^[ \t]*connector\.class: +\S", re.MULTILINE)
 _EQUALS = re.compile(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.MULTILINE)
 #: A text that goes on behind its line, in a block or in quotes of YAML.
 _LONG_TEXT = re.compile(r':[ \t]+([|>][+-]?\d?[+-]?[ \t]*(#.*)?|"(\\.|[^"\\\n])*\\)$', re.MULTILINE)
-#: A line that only properties have: a comment behind `!`, or a line that goes on behind its backslash.
-_PROPERTIES = re.compile(r"^[ \t]*!|\\$", re.MULTILINE)
+#: A line that only properties have: a comment behind `!`, or a setting that goes on behind its backslash. `!!str` is a
+#: type of YAML, and comments of both languages may end with a backslash.
+_PROPERTIES = re.compile(r"^[ \t]*!(?![!\w])|^(?![ \t]*#).*\\$", re.MULTILINE)
 #: The beginning of a YAML document in braces, and a name without quotes, which JSON does not allow.
 _BRACES = re.compile(r"\s*((#|---)[^\n]*\n\s*)*([\[-]\s*)?\{")
 _BARE_NAME = re.compile(r"[{,]\s*(#[^\n]*\n\s*)*[A-Za-z][\w.-]*\s*:(\s|$)")
@@ -48,7 +49,7 @@ def form_of(path: str | Path, text: str) -> Form:
 
 def _is_yaml_with_colons(path: str | Path, text: str) -> bool:
     """Return True if a text with `connector.class: ` is YAML, and False if it is a properties file."""
-    if _LONG_TEXT.search(text):
+    if _LONG_TEXT.search(text) or str(path).endswith((".yaml", ".yml")):
         return True
     if str(path).endswith(".properties") or _PROPERTIES.search(text):
         return False

@@ -37,6 +37,8 @@ _RULES = {
     "column.truncate.*": re.compile(r"^columns?\.truncat|\.to\.\d+\.chars$"),
 }
 
+#: Words that follow in the names of such settings.
+_IN_RULES = {"with", "to", "hash", "chars", "salt"}
 #: The beginning of a name that is no misspelt one.
 _OFF = re.compile(r"[^A-Za-z]")
 
@@ -93,6 +95,10 @@ def meant(name: str) -> str | None:
 
 def _rule(spelled: str) -> str:
     """Return the settings of `_RULES` that a name means, or "". The first two words of the name may be misspelt."""
-    start = ".".join(spelled.split(".")[:2]) + ".*"
-    close = difflib.get_close_matches(start, _RULES, n=1, cutoff=0.8)
-    return next((rule for rule, parts in _RULES.items() if parts.search(spelled)), close[0] if close else "")
+    if rule := next((rule for rule, parts in _RULES.items() if parts.search(spelled)), ""):
+        return rule
+    words = spelled.split(".")
+    start = ".".join(words[:2]) + ".*"
+    # `column.names` is as close to `column.mask`, and Debezium ignores it.
+    close = difflib.get_close_matches(start, _RULES, n=1, cutoff=0.8) if _IN_RULES.intersection(words[2:]) else []
+    return close[0] if close else ""

@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 #: Backslash and letter -> character. Any other character stands for itself. `\%` and `\_` keep their backslash.
 _ESCAPED = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _NOW = frozenset(("NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"))
-_CONSTANTS = {"NULL": None, "TRUE": "1", "FALSE": "0"}
+_CONSTANTS = {"NULL": None, "TRUE": 1, "FALSE": 0}
 #: Words that form a time with the string behind them: DATE '2026-01-01'.
 _TIMES = ("DATE", "TIME", "TIMESTAMP")
 
@@ -183,11 +183,11 @@ class Clauses(Words):
             self.skip_form(forms[word])
         return bool(word)
 
-    def default(self) -> str | bytes | None:
+    def default(self) -> str | int | bytes | None:
         """Read the value behind DEFAULT.
 
-        Return the text of a string, a number or a time, and the bytes of a literal such as x'ff' or b'1'. Return None
-        for any other value.
+        Return a whole number as an int, the text of a string, of a time or of another number, and the bytes of a
+        literal such as x'ff' or b'1'. Return None for any other value.
         """
         if self.peek() == "(":
             self.skip_brackets()
@@ -202,7 +202,7 @@ class Clauses(Words):
             self.skip_brackets()
         return True
 
-    def _literal(self) -> str | bytes | None:
+    def _literal(self) -> str | int | bytes | None:
         if self.is_string:
             return self._strings()
         if constant := self.skip_any(*_CONSTANTS):
@@ -212,7 +212,8 @@ class Clauses(Words):
             return None if sign else of_bytes
         word = self.peek()
         if word[:1].isdecimal() or word == ".":
-            return sign + self._number()
+            number = sign + self._number()
+            return int(number) if number[-1:].isdecimal() and number.lstrip("+-").isdecimal() else number
         if sign:
             raise self.wrong()
         if self.skip_any(*_TIMES):

@@ -38,7 +38,7 @@ class DeclaredColumn:
     primary: bool = False  #: it is the primary key
     unique: bool = False  #: it has a unique key, however often its definition says so
     references: bool = False  #: it has a foreign key
-    literal: str | bytes | None = None  #: its DEFAULT as `Clauses.default` reads it
+    literal: str | int | bytes | None = None  #: its DEFAULT as `Clauses.default` reads it
 
     @property
     def default(self) -> str | None:

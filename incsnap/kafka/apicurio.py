@@ -166,6 +166,15 @@ def _client(settings: ApicurioSettings) -> Any:
             f"{settings.token_url} gives no token: {error}",
             "Check apicurio.auth.client.id and apicurio.auth.client.secret.",
         ) from error
+    except httpx2.HTTPStatusError as error:
+        client.close()
+        status = error.response.status_code
+        if status >= 500 or status in (408, 429):
+            raise
+        raise ConfigError(
+            f"{settings.token_url} gives no token: status {status}",
+            "Check apicurio.auth.service.token.endpoint.",
+        ) from error
     return client
 
 

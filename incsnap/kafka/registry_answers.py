@@ -6,7 +6,12 @@ import ssl
 from typing import Protocol
 
 from incsnap.errors import ConfigError, ServerUnreachable
+from incsnap.kafka.refusals import SinkRefused
 
+_HINT = (
+    "Check the registry's URL (http or https, port, path) and its TLS settings in key.converter.* and"
+    " value.converter.*."
+)
 #: Faults of TLS that a server makes while it starts or stops.
 _PASSING = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
@@ -26,13 +31,12 @@ def reach(registry: Reachable) -> None:
     """
     try:
         registry.reach()
+    except SinkRefused as error:
+        # The hint of a refusal is about a schema, and none was sent.
+        raise ConfigError(error.message, _HINT) from error
     except ServerUnreachable as error:
         if _is_wrong_server(error):
-            raise ConfigError(
-                error.message,
-                "Check the registry's URL (http or https, port, path) and its TLS settings in key.converter.* and"
-                " value.converter.*.",
-            ) from error
+            raise ConfigError(error.message, _HINT) from error
         raise
 
 

@@ -41,9 +41,11 @@ class AlteredTable:
             origins = origins_behind(origins, each, change.online.tool_of(self.table))
         if change.tables is None:
             origins = None  # it may be about this table
-            # A statement about a database, and one that begins otherwise, define no column.
+            # An ALTER may define any column, and a RENAME may bring another table. Others define no column of a table.
             is_alter = first_word(change.sql) == "ALTER" and not change.database
-            statements = replace(statements, unread=statements.unread + is_alter)
+            is_rename = change.moves_rows_in and not is_alter
+            unread, others = statements.unread + is_alter, statements.others + is_rename
+            statements = replace(statements, unread=unread, others=others)
         elif not alteration and self._is_replaced(change):
             origins = None  # the columns are those of another table
             # What earlier statements have defined is hidden, too.

@@ -254,7 +254,11 @@ class LakeTable:
 def _value(text: str, kind: DataType) -> Column:
     """Return the DEFAULT `text` of a statement (`ddl.literals.default_text`) as a value of the lake's type."""
     if isinstance(kind, BinaryType):
-        return unhex(lit(text.encode("latin-1", "replace").hex()))
+        try:
+            octets = text.encode("latin-1")
+        except UnicodeEncodeError:  # an earlier release wrote the text itself
+            octets = text.encode()
+        return unhex(lit(octets.hex()))
     return lit(text).try_cast(kind)
 
 

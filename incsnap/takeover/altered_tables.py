@@ -17,6 +17,7 @@ from incsnap.checkpoint.taken_over import taken_over
 from incsnap.config.patterns import is_builtin
 from incsnap.config.settings import Settings
 from incsnap.ddl.table_statements import table_statements
+from incsnap.ddl.words import tokens
 from incsnap.errors import ConfigError, ServerUnreachable, shorten
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
@@ -112,7 +113,8 @@ def _may_come_again(change: SchemaChange) -> bool:
     """
     session = change.session
     statements = table_statements(change.sql, session.database, session.sql_mode)
-    if change.tables is None or not statements or "LIKE" in change.sql.upper():
+    is_like = any(kind == "word" and text.upper() == "LIKE" for kind, text in tokens(change.sql, session.sql_mode))
+    if change.tables is None or not statements or is_like:
         return False
     return all(each.type in ("CREATE", "DROP", "TEXT") or each.index for each in statements)
 

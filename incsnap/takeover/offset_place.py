@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ from pymysql.connections import Connection
 
 from incsnap.binlog.time_search import first_time_behind
 from incsnap.config.settings import Settings
-from incsnap.envelope.seam import Keyless, RecordPlace
+from incsnap.envelope.seam import RecordPlace
 from incsnap.errors import ConfigError
 from incsnap.events import base_name, file_number
 from incsnap.gtid import GtidSet
@@ -132,30 +133,31 @@ def refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> N
                 " in which records of several events have one place",
                 STOP_CLEANLY,
             )
-    for keyless in written.keyless:
-        if inside := {(file, pos) for file, pos, _ in keyless.places} & _compressed(connection, written, keyless):
-            file, pos = min(inside)
-            raise ConfigError(
-                f"{keyless.topic} has records without a key of the compressed transaction at"
-                f" {written.files.get(file, '')}:{pos}, in which records of several events have one place",
-                STOP_CLEANLY,
-            )
-
-
-def _compressed(connection: Connection[Any], written: WrittenRecords, keyless: Keyless) -> set[tuple[int, int]]:
-    """Return (file number, position) of the compressed transactions in the files of records without a key.
-
-    Raise ConfigError if the server does not have one of these files.
-    """
-    found: set[tuple[int, int]] = set()
-    for number in {file for file, _, _ in keyless.places}:
+    topics = {(file, pos): each.topic for each in written.keyless for file, pos, _ in each.places}
+    for number in sorted({file for file, _ in topics}):
         name = written.files.get(number, "")
-        try:
-            events = [(kind, int(begin)) for _, begin, kind, *_ in events_of(connection, name)]
-        except QueryRefusedError:
-            raise _other_server(name) from None
-        found |= {(number, begin) for kind, begin in events if kind == _COMPRESSED}
-    return found
+        for pos in _compressed(connection, name, max(pos for file, pos in topics if file == number)):
+            if (number, pos) in topics:
+                raise ConfigError(
+                    f"{topics[number, pos]} has records without a key of the compressed transaction at {name}:{pos}, in"
+                    " which records of several events have one place",
+                    STOP_CLEANLY,
+                )
+
+
+def _compressed(connection: Connection[Any], file: str, last: int) -> Iterator[int]:
+    """Yield the positions of the compressed transactions of a file, up to the position `last`.
+
+    Raise ConfigError if the server does not have the file.
+    """
+    try:
+        for _, begin, kind, *_ in events_of(connection, file):
+            if int(begin) > last:
+                return
+            if kind == _COMPRESSED:
+                yield int(begin)
+    except QueryRefusedError:
+        raise _other_server(file) from None
 
 
 def _other_server(what: str) -> ConfigError:

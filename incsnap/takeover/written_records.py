@@ -72,8 +72,8 @@ def written_records(
 
     `forms`: form of the records, by topic. `seconds`: time of the event at that place, in seconds since 1970; 0 reads
     the topics from their beginning. `delivered`: transactions before that place. `offset`: file and position of the
-    connector's offset; `least` is behind it if this file is purged. Raise ConfigError if a topic has records of another
-    form.
+    connector's offset; `least` is behind it if this file is purged, and before it within an XA transaction. Raise
+    ConfigError if a topic has records of another form.
     """
     written, greatest = WrittenRecords(), least
     counts = partition_counts(admin_client(client), forms)
@@ -81,7 +81,7 @@ def written_records(
         form = forms[part.topic]
         reading = PartitionReading(part, least, is_exact=form.is_exact)
         for _, messages in messages_of(client, [part]):
-            reading.add(with_earlier(record_places(messages, form), delivered, offset))
+            reading.add(with_earlier(record_places(messages, form), delivered, min(offset, least)))
         written.files |= reading.files
         written.truncations |= reading.truncations
         if reading.last is not None and reading.last[0] >= greatest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -56,9 +56,10 @@ class Topic:
         if op == "d":
             self._send(key, None)
 
-    def row(self, file: str, pos: int, *, key: bytes | None = b'{"id":1}') -> None:
-        """Write the row 1 without envelope, with its place in headers."""
+    def row(self, file: str, pos: int, *, row: int = 0, key: bytes | None = b'{"id":1}') -> None:
+        """Write a row without envelope, with its place in headers."""
         headers = {"__op": b"c", "__source_file": file.encode(), "__source_pos": str(pos).encode()}
+        headers["__source_row"] = str(row).encode()
         self._send(key, b'{"id":1}', headers)
 
     def _send(self, key: bytes | None, value: bytes | None, headers: Mapping[str, bytes] | None = None) -> None:
@@ -109,6 +110,30 @@ def test_a_deletion_as_the_last_record_before_the_offset_is_no_repetition(
 
     assert not joined.warnings
     assert joined.place.seam.ends == ()
+
+
+def test_rows_without_envelope_within_an_xa_transaction_do_not_come_again(
+    mysql_address: MySqlAddress, connection: Connection[Any], database: str, topic: Topic
+) -> None:
+    table, name = f"{database}.t", f"'{database}'"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+    insert = f"INSERT INTO {table} VALUES (1), (2), (3), (4)"
+    before, events = written(connection, f"XA START {name}", insert, f"XA END {name}", f"XA PREPARE {name}")
+    try:
+        (begin,) = places_of_rows(events)
+        end = next(pos for _, pos in events if pos > begin)
+        for row in range(3):
+            topic.row(before.file, begin, row=row)
+        unwrapped = {**UNWRAPPED, "transforms__unwrap__add__headers": "op,source.file,source.pos,source.row"}
+
+        # Debezium sees no beginning of the transaction. So its place is the end of the rows event.
+        joined = join(settings_for(mysql_address, topic, **unwrapped), replace(before, pos=end, row=1))
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(f"XA ROLLBACK {name}")
+
+    assert [(each.end.pos, each.end.row) for each in joined.place.seam.ends] == [(begin, 2)]
 
 
 def test_rows_without_a_key_in_a_compressed_transaction_need_a_clean_stop(

@@ -102,7 +102,16 @@ def test_a_misspelt_name_of_a_cut_stops_the_start(name: str) -> None:
         from_properties({**LEAST, name: "shop.users.password"}, {})
 
 
-@pytest.mark.parametrize("name", ["column.type", "#column.masks.with.salt.Pepper", "internal.with.salt.Pepper"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "column.type",
+        "column.names",
+        "columns.max.length",
+        "#column.masks.with.salt.Pepper",
+        "internal.with.salt.Pepper",
+    ],
+)
 def test_another_unknown_name_stops_nothing_and_shows_no_salt(name: str) -> None:
     warnings = str(from_properties({**LEAST, name: "shop.users.password"}, {}).warnings)
     assert name.partition(".")[0] in warnings

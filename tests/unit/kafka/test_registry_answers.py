@@ -35,10 +35,14 @@ def server(status: int, content: bytes, context: ssl.SSLContext | None = None) -
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", "0")))
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
+
+        def do_POST(self) -> None:
+            self.do_GET()
 
         def log_message(self, *_: object) -> None:
             pass
@@ -58,6 +62,26 @@ def test_a_page_in_the_place_of_a_registry_is_an_error(client: Client) -> None:
     with server(200, b"<html>login</html>") as port, pytest.raises(ConfigError, match="JSONDecodeError") as error:
         reach(client(f"http://127.0.0.1:{port}"))
     assert "registry's URL" in error.value.hint
+
+
+@clients
+def test_a_server_without_the_path_of_a_registry_is_an_error_without_a_schema(client: Client) -> None:
+    with server(404, b"404 page not found") as port, pytest.raises(ConfigError, match="404") as error:
+        reach(client(f"http://127.0.0.1:{port}"))
+    assert "registry's URL" in error.value.hint
+
+
+@pytest.mark.parametrize(("status", "waits"), [(404, False), (503, True)])
+def test_a_start_waits_for_a_token_server_only_if_it_may_answer_later(status: int, waits: bool) -> None:
+    login = {"client.id": "me", "client.secret": "s"}
+    with server(status, b"no") as port:
+        address = f"http://127.0.0.1:{port}"
+        login |= {"service.token.endpoint": f"{address}/token"}
+        options = {f"apicurio.auth.{name}": value for name, value in login.items()}
+        client = ApicurioRegistry({"apicurio.registry.url": f"{address}/apis/registry/v2", **options}, "ext-json")
+        with pytest.raises(ServerUnreachable if waits else ConfigError) as failed:
+            reach(client)
+    assert waits or "token.endpoint" in failed.value.hint
 
 
 @clients

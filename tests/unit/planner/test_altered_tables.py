@@ -88,6 +88,15 @@ def test_a_statement_whose_names_are_garbled_may_have_defined_any_column() -> No
     assert statements_about(T, change) == []
 
 
+def test_a_rename_whose_names_are_garbled_may_have_brought_another_table() -> None:
+    change = schema_change("RENAME TABLE gr\ufffdn TO t_old, t_new TO gr\ufffdn", "shop", exact=False)
+    assert change is not None
+
+    altered = AlteredTable(T).behind(change)
+
+    assert (altered.origins, altered.statements) == (None, ColumnStatements(others=1))
+
+
 def reasons(before: list[DefinedColumn], after: list[DefinedColumn], altered: AlteredTable) -> tuple[int, int]:
     """The numbers of reasons to read the table again: with `changed`, and with `all`."""
     first, last = (DefinedTable((ID, *columns), ("id",)) for columns in (before, after))

@@ -138,7 +138,7 @@ def test_a_statement_that_may_come_again_behind_the_jobs_place_is_not_refused(bi
         binlog.files = FilesInMemory()
     binlog.run("ALTER TABLE audit ADD c INT")
     binlog.run(
-        "CREATE TABLE etl.tmp_1 (id INT)",
+        "CREATE TABLE etl.tmp_1 (id INT, likes INT) COMMENT 'like t'",
         "create table if not exists etl.tmp_1 as select 1 as n",
         "CREATE UNIQUE INDEX i ON etl.tmp_1 (id)",
         "DROP INDEX i ON etl.tmp_1",
@@ -152,6 +152,7 @@ def test_a_statement_that_may_come_again_behind_the_jobs_place_is_not_refused(bi
 @pytest.mark.parametrize(
     "sql",
     [
+        "CREATE TABLE etl.tmp_1 (like etl.tmp_2)",
         "CREATE TABLE etl.tmp_1 LIKE etl.tmp_2",
         "ALTER TABLE etl.tmp_1 CHANGE a b INT",
         "RENAME TABLE etl.tmp_1 TO etl.tmp_2",
