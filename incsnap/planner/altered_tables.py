@@ -53,7 +53,7 @@ class AlteredTable:
 
     def _is_replaced(self, change: SchemaChange) -> bool:
         """Whether another table has this one's name behind the statement."""
-        return bool(change.moved_away) and not change.moves_away(self.table)
+        return change.brings_another(self.table)
 
     def _statements_behind(self, change: SchemaChange) -> ColumnStatements:
         """Return the statements that have defined columns, with this one."""
