@@ -233,12 +233,18 @@ class SchemaChange:
     moves_rows_in: bool = False
     #: Tables that this RENAME has moved away: no table has their name behind the statement.
     moved_away: frozenset[TableId] = frozenset()
+    #: Names that this RENAME has given to tables of other names. Such a table takes the place of the one before.
+    taken_names: frozenset[TableId] = frozenset()
     #: what the statement is in an online schema change; the planner sets it
     online: OnlineStep = field(default=NO_STEP, compare=False)
 
     def moves_away(self, table: TableId) -> bool:
         """Return True if `table` has another name now and no other table has taken its name. Letter case is ignored."""
         return table.folded in {away.folded for away in self.moved_away}
+
+    def brings_another(self, table: TableId) -> bool:
+        """Return True if another table has the name of `table` now. Letter case is ignored."""
+        return table.folded in {taken.folded for taken in self.taken_names}
 
     def touches(self, table: TableId) -> bool:
         """Return True if the statement may have changed `table`.

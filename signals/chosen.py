@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from signals.records import Chosen
+from signals.records import Chosen, is_blank
 
 #: Most keys of one signal. More keys fit into a topic or a file.
 MAX_KEYS = 10_000
@@ -68,7 +68,7 @@ def _check_together(data: Mapping[str, Any], has_keys: bool) -> None:
     others = [name for name in (*_RANGES, _SAMPLE) if name in data]
     if has_keys and others:
         raise ChosenProblem(f"{others[0]} has no meaning beside keys", "Leave it out, or send two signals.")
-    if has_keys and data.get("surrogate-key"):
+    if has_keys and not is_blank(data.get("surrogate-key")):
         raise ChosenProblem(
             "surrogate-key has no meaning beside keys", "Leave it out: keys have an order of their own."
         )

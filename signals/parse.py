@@ -18,6 +18,7 @@ from signals.records import (
     InvalidSignal,
     Signal,
     SignalRecord,
+    is_blank,
 )
 from signals.regex import MAX_CHARACTERS, named, signal_matcher
 from signals.select_statement import condition_of
@@ -122,7 +123,7 @@ def _data(raw: object) -> Data:
 def _execute(name: str, data: Data) -> Signal:
     """Return an execute-snapshot signal. Raise _BadError for wrong data."""
     blocking = _is_blocking(data)
-    if not _is_blank(data.get("additional-condition")):
+    if not is_blank(data.get("additional-condition")):
         raise _BadError(
             "additional-condition is no longer used",
             'Write "additional-conditions": [{"data-collection": "db.table", "filter": "..."}].',
@@ -130,7 +131,7 @@ def _execute(name: str, data: Data) -> Signal:
     collections = _collections(data)
     if not collections:
         raise _BadError("data-collections is missing or empty", f"Write data as {_EXAMPLE}.")
-    surrogate = None if _is_blank(data.get("surrogate-key")) else data["surrogate-key"]
+    surrogate = None if is_blank(data.get("surrogate-key")) else data["surrogate-key"]
     named = isinstance(surrogate, str) and len(surrogate.strip()) <= _MAX_COLUMN and _is_text(surrogate)
     if surrogate is not None and not named:
         raise _BadError(
@@ -304,11 +305,6 @@ def _checked(pattern: str, where: str) -> str:
             f"{where} holds {_short(pattern)}, not a regular expression: {error}", "Write db.table, or a Java regex."
         ) from None
     return pattern
-
-
-def _is_blank(value: object) -> bool:
-    """Whether a field is absent for Debezium: null, or a text of blanks."""
-    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _is_text(text: str) -> bool:

@@ -84,3 +84,8 @@ class InvalidSignal:
     reason: str  #: what is wrong
     hint: str  #: what would be right
     quiet: bool = False  #: True if nobody made a mistake (watermarks of another connector)
+
+
+def is_blank(value: object) -> bool:
+    """Whether a field of a signal's data is absent for Debezium: null, or a text of blanks."""
+    return value is None or (isinstance(value, str) and not value.strip())

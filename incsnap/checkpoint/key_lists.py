@@ -1,16 +1,19 @@
-"""Files with the keys that signals choose: `keys/<digest of the keys>.arrow`, in blocks of equal size.
+"""Files with the keys that signals choose: `keys/<random name>.arrow`, in blocks of equal size.
 
 The offset names the file of a list while its table is read. A list is written before an offset names it, and stays for
 some batches after the last offset that does. A job that begins again asks for the table once more. The request then
 names the list in place of the source that the signal had named.
+
+Each search writes a file of its own, also if another list has the same keys. So an offset that names one list says
+nothing about the other.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections.abc import Collection, Sequence
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -40,18 +43,14 @@ class KeyLists:
         self._leaving: dict[str, int] = {}
 
     def write(self, keys: Sequence[str]) -> str:
-        """Write the keys, forced to the disk, and return the name of the list."""
-        digest = hashlib.sha256()
-        blocks = {}
-        for begin in range(0, len(keys), _BLOCK):
-            block = pa.record_batch([pa.array(keys[begin : begin + _BLOCK], pa.string())], schema=_SCHEMA)
-            digest.update("\n".join(keys[begin : begin + _BLOCK]).encode())
-            blocks[str(begin // _BLOCK)] = block
-        name = digest.hexdigest()[:32]
+        """Write the keys, forced to the disk, and return the name of the new list."""
+        blocks = {
+            str(begin // _BLOCK): pa.record_batch([pa.array(keys[begin : begin + _BLOCK], pa.string())], schema=_SCHEMA)
+            for begin in range(0, len(keys), _BLOCK)
+        }
+        name = uuid4().hex
         with self._lock:
-            # An earlier signal may have had these keys, and its list may be about to go.
-            self._known().discard(name)
-            self._leaving.pop(name, None)
+            self._known()  # read before the file is there: an earlier process has not left this list
         self._files.write(_path(name), packed(blocks), durable=True)
         return name
 

@@ -61,7 +61,7 @@ def _client(bucket: str, access: StoreAccess) -> S3Store:
     try:
         from obstore.store import S3Store
     except ImportError:
-        raise ConfigError("A checkpoint on an object store needs the Python package obstore", _MISSING) from None
+        raise ConfigError(f"Access to the bucket {bucket} needs the Python package obstore", _MISSING) from None
     endpoint, virtual = access.endpoint, not access.path_style
     if endpoint and virtual:
         # As in s3a the bucket becomes part of the host's name.

@@ -1,7 +1,10 @@
 """A store of the status file that also writes while the disk is full.
 
-A spare file of 256 kB is reserved beside the status file. If no space is left, the status is written into the spare
-file, which then takes the place of the status file. The file before becomes the spare one. That needs no space.
+Two spare files of 256 kB are reserved beside the status file. If no space is left, the status is written into the
+larger one, which then takes the place of the status file. The file before becomes a spare one. That needs no space.
+
+The status file that was written while there was space may be smaller than the next status. So one spare file would not
+be enough.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-_SPARE, _OLD = "status.spare", "status.old"
+_SPARES, _OLD = ("status.spare", "status.spare2"), "status.old"
 #: More than a status that names as many tables, windows and notifications as it may, each with long names.
 SPARE_BYTES = 1 << 18
 #: The disk is full, or the user's quota is used up.
@@ -45,16 +48,18 @@ class SparedStatus:
             self._reserve()
 
     def _reserve(self) -> None:
-        """Reserve the spare file, unless it is there. Do nothing if the disk is full or the folder is missing."""
-        path = self._folder / _SPARE
-        with suppress(OSError):
-            if path.exists() and path.stat().st_size >= SPARE_BYTES:
-                return
-            with path.open("wb") as file:
-                os.posix_fallocate(file.fileno(), 0, SPARE_BYTES)
+        """Reserve the spare files, unless they are there. Do nothing if the disk is full or the folder is missing."""
+        for name in _SPARES:
+            path = self._folder / name
+            with suppress(OSError):
+                if _size(path) < SPARE_BYTES:
+                    # Not truncated: on a full disk a smaller file could not be reserved again.
+                    with path.open("ab") as file:
+                        os.posix_fallocate(file.fileno(), 0, SPARE_BYTES)
 
     def _write_in_place(self, name: str, content: bytes) -> None:
-        spare, old, path = self._folder / _SPARE, self._folder / _OLD, self._folder / name
+        old, path = self._folder / _OLD, self._folder / name
+        spare = max((self._folder / each for each in _SPARES), key=_size)
         with spare.open("r+b") as file:
             # Blanks up to the old size: JSON may end with them, and the file keeps its blocks for the next time.
             file.write(content.ljust(os.fstat(file.fileno()).st_size))
@@ -69,3 +74,8 @@ class SparedStatus:
         os.link(path, old)
         os.replace(spare, path)
         os.replace(old, spare)
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file; -1 if there is none."""
+    return path.stat().st_size if path.exists() else -1

@@ -48,6 +48,11 @@ def is_object_store(location: str) -> bool:
     return urlparse(location).scheme in ("s3", "s3a", "s3n")
 
 
+def same_bucket(one: str, other: str) -> bool:
+    """Return True if both locations are in one bucket."""
+    return is_object_store(one) and is_object_store(other) and urlparse(one).netloc == urlparse(other).netloc
+
+
 def store_access(location: str, spark: Mapping[str, str], environment: Mapping[str, str]) -> StoreAccess:
     """Return the access to the bucket of `location`. `spark` holds the user's `spark.*` properties.
 

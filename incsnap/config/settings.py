@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, field_serializer
 
 from incsnap.config.frozen import Frozen, of
-from incsnap.config.object_store import StoreAccess
+from incsnap.config.object_store import StoreAccess, same_bucket, store_access
 from incsnap.config.patterns import TableFilter
 from incsnap.config.secrets import Properties, Secret, revealing
 from incsnap.config.servers import KafkaSettings, MySqlSettings, RegistrySettings
@@ -261,6 +262,12 @@ class Settings(Frozen):
         narrows = bool(self.columns.narrow_booleans)
         described = self.frame is not None and self.frame.described
         return self.formats.show_schemas or narrows or described or asks_for_columns(self.transforms)
+
+    def store_of(self, location: str) -> StoreAccess:
+        """Return the access to the bucket of `location`, which may be another bucket than the checkpoint's."""
+        if same_bucket(location, self.checkpoint_location):
+            return self.store
+        return store_access(location, self.spark, os.environ)
 
     @field_serializer("columns", mode="wrap")
     def _columns(

@@ -92,6 +92,7 @@ class _Statement:
         self._words = Words(sql, database, sql_mode)
         self._moves_rows_in = False
         self._moved_away: frozenset[TableId] = frozenset()
+        self._taken_names: frozenset[TableId] = frozenset()
 
     def change(self) -> SchemaChange | None:
         """Return the change that the statement makes to tables; None if it changes none."""
@@ -110,6 +111,7 @@ class _Statement:
                 pairs = renamed(words)
                 names = former_names(pairs)
                 self._moved_away = _absent(names.values(), names)
+                self._taken_names = frozenset(new for new, old in names.items() if new.folded != old.folded)
                 return self._tables(chain.from_iterable(pairs))
             if verb in ("CREATE", "ALTER", "DROP"):
                 return self._definition(verb)
@@ -150,6 +152,7 @@ class _Statement:
             truncates,
             moves_rows_in=self._moves_rows_in,
             moved_away=self._moved_away,
+            taken_names=self._taken_names,
         )
 
     def _also_altered(self, altered: TableId) -> Iterator[TableId]:
@@ -161,7 +164,7 @@ class _Statement:
             word = words.take()
             if word == "RENAME" and (table := new_name(words)) is not None:
                 self._moves_rows_in = True
-                self._moved_away = _absent([altered], [table])
+                self._moved_away, self._taken_names = _absent([altered], [table]), _absent([table], [altered])
                 yield table
             elif word == "WITH" and words.skip("TABLE"):
                 yield words.table()

@@ -64,7 +64,7 @@ class AlteredTable:
 
     def _is_replaced(self, change: SchemaChange) -> bool:
         """Whether another table has this one's name behind the statement."""
-        return bool(change.moved_away) and not change.moves_away(self.table)
+        return change.brings_another(self.table)
 
     def _added(self) -> Collection[str] | None:
         """Return the columns that the statements may have added. None: any column."""

@@ -36,7 +36,7 @@ from incsnap.gtid import GtidSet
 from incsnap.mysql import watermarks
 from incsnap.mysql.lost_place import lost_behind
 from incsnap.mysql.session import connect, dial
-from incsnap.planner.gap_lists import open_positions
+from incsnap.planner.gap_lists import closed_positions, open_positions
 from incsnap.planner.kafka_state import fence_others
 from incsnap.planner.planner import first_position
 from incsnap.planner.start_snapshot import first_positions
@@ -145,8 +145,9 @@ def _first(settings: Settings, lost: Offset, *, compares: bool) -> Offset:
     `compares`: the tables are compared with the topics, and not all of their rows are read.
     """
     job = another_job(settings, lost, StartPlace())
-    own = open_positions() if compares else first_positions(settings.snapshot)
-    return replace(job, signal_positions={**job.signal_positions, **own})
+    before = job.signal_positions
+    own = open_positions() if compares else {**closed_positions(before), **first_positions(settings.snapshot)}
+    return replace(job, signal_positions={**before, **own})
 
 
 def another_job(settings: Settings, before: Offset, place: StartPlace) -> Offset:

@@ -24,8 +24,10 @@ from incsnap.version import __version__
 
 #: The setting that identifies a job.
 PREFIX = "topic.prefix"
-#: The setting of a job's topics that is written only if it has another value than its default.
+#: The setting of a job's topics that is in `choices` only if it has another value than its default.
 NAMING = "topic.naming.strategy"
+#: The setting by which keys show comments of columns.
+COMMENTS = "include.schema.comments"
 COLUMNS = "message.key.columns, column lists and masks"
 KEYS = "key.converter, schema.name.adjustment.mode"
 TABLES = "database, table include and exclude lists"
@@ -58,7 +60,7 @@ _Fields = frozenset[tuple[str, str]]
 
 def planned_with(settings: Settings) -> PlannedWith:
     """Return the release and the settings that are written down with the plan of each batch."""
-    return PlannedWith(__version__, choices(settings))
+    return PlannedWith(__version__, _planned_values(settings))
 
 
 def choices_digest(settings: Settings) -> str:
@@ -66,11 +68,19 @@ def choices_digest(settings: Settings) -> str:
     return digest_of(json.dumps(choices(settings), sort_keys=True))
 
 
+def _planned_values(settings: Settings) -> dict[str, str]:
+    """Return `choices` with two settings that earlier releases obeyed but did not write, also if they have defaults.
+
+    So a plan without one of these settings comes from an earlier release, and its value is unknown.
+    """
+    own = choices(settings)
+    return {**own, NAMING: own.get(NAMING, ""), COMMENTS: "in keys" if _comments_of_keys(settings) else ""}
+
+
 def choices(settings: Settings) -> dict[str, str]:
     """Return the settings that decide which events, topics and keys a batch has: property names -> text."""
     source = "source" in settings.signals.channels
     notified = "sink" in settings.notifications.channels
-    formats = settings.formats
     by_property = {
         PREFIX: settings.topic_prefix,
         "topic.delimiter": settings.topic_delimiter,
@@ -80,13 +90,7 @@ def choices(settings: Settings) -> dict[str, str]:
             settings.transaction_topic if settings.transaction_metadata else ""
         ),
         "notification.sink.topic.name": (settings.notifications.sink_topic or "") if notified else "",
-        KEYS: _text(
-            {
-                **_values(formats.key),
-                **_not_default("names", formats.schema_names, "none"),
-                **_comments_of_keys(settings),
-            }
-        ),
+        KEYS: _keys(settings, _comments_of_keys(settings)),
         TABLES: _text(
             {
                 **settings.tables.model_dump(mode="json", exclude_defaults=True),
@@ -102,13 +106,15 @@ def choices(settings: Settings) -> dict[str, str]:
 
 def changes_since(before: PlannedWith, settings: Settings) -> str:
     """Return which settings have changed since a batch was planned with `before`, as text; "" if none has changed."""
-    now = choices(settings)
+    now = _planned_values(settings)
     same = {name: {value} for name, value in now.items()}
+    # Releases that did not count comments among the choices may have put them into keys.
+    same[KEYS].add(_shown(KEYS, _keys(settings, {})))
     if not before.release:
         same |= older_forms(settings)
     return "; ".join(
         f"{name} (was {value or 'none'}, is {now.get(name) or 'none'})"
-        for name, value in {NAMING: "", **before.values}.items()
+        for name, value in before.values.items()
         if value not in same.get(name, {""})
     )
 
@@ -156,6 +162,12 @@ def _values(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_values(each) for each in value]
     return value
+
+
+def _keys(settings: Settings, comments: Mapping[str, bool]) -> str:
+    """Return the text of the settings of keys. `comments` is the field of `_comments_of_keys`, or empty."""
+    formats = settings.formats
+    return _text({**_values(formats.key), **_not_default("names", formats.schema_names, "none"), **comments})
 
 
 def _comments_of_keys(settings: Settings) -> dict[str, bool]:

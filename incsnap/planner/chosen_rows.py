@@ -19,7 +19,6 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.gap_files import keys_beside
 from incsnap.checkpoint.key_lists import KeyLists, list_at
 from incsnap.checkpoint.object_store import set_access
-from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
 from incsnap.config.topics import table_with_same_keys, tables_by_topic
 from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, in_order, refusal_of_deletions, refusal_of_keys
@@ -29,7 +28,7 @@ from incsnap.errors import IncsnapError, ServerUnreachable, shorten
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.mysql.catalog import tables as captured_tables
 from incsnap.mysql.column_defaults import shape_with_defaults
-from incsnap.planner.key_sources import keys_of
+from incsnap.planner.key_sources import is_in_bucket, keys_of
 from incsnap.planner.table_ordering import CatalogEntry, Ordering, TableRefused, ordering_of
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.commands import ChosenRows
@@ -127,8 +126,8 @@ class ChosenRowsOf:
             # A list of this job's own lies beside the checkpoint.
             own = keys_beside(self._files, chosen.files)
             given = chosen if own is None else replace(chosen, keys=own.decode())
-            if is_object_store(given.files):
-                set_access(given.files, self._settings.store)
+            if is_in_bucket(given.files):
+                set_access(given.files, self._settings.store_of(given.files))
             keys = in_order(keys_of(given, self._kafka))
         except KeyRefused as error:
             raise _refused(str(error)) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from incsnap.checkpoint.files import Files
@@ -32,6 +33,14 @@ _ID = "gap-"
 def open_positions() -> dict[str, Any]:
     """Return the positions of a new job that has a gap to close, and reads no tables otherwise."""
     return {_CHANNEL: 0, "start": _CLOSED}
+
+
+def closed_positions(before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the channel's position in a new job that makes no comparison.
+
+    `before` are the positions of the job before. An unfinished comparison of that job gives the new job no answer.
+    """
+    return {_CHANNEL: _CLOSED} if _CHANNEL in before else {}
 
 
 def is_unrepaired(end: Offset) -> bool:

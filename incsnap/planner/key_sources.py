@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any
@@ -13,6 +14,7 @@ from pyarrow import fs, parquet
 
 from incsnap.checkpoint.files import Files
 from incsnap.config.object_store import is_object_store
+from incsnap.config.secrets import without_password
 from incsnap.envelope.listed_keys import KeyRefused, key_text
 from incsnap.errors import shorten
 from incsnap.kafka.client_settings import ClientSettings
@@ -22,6 +24,8 @@ from incsnap.snapshot.commands import ChosenRows
 #: Most keys of a list. They pass through the planner's memory, 200 bytes each.
 MAX_KEYS = 10_000_000
 _ROWS_AT_ONCE = 10_000
+#: A URI of a local file. `#` and `?` are characters of its name: Spark and shells do not write them as %23 and %3F.
+_FILE_URI = re.compile(r"file:(?://[^/]*)?(.*)", re.DOTALL | re.IGNORECASE)
 
 
 def keys_of(chosen: ChosenRows, kafka: ClientSettings) -> Iterator[str]:
@@ -53,19 +57,28 @@ def _parsed(content: bytes) -> Any:
 def _of_files(path: str) -> Iterator[Any]:
     """Yield the keys in a file, or in the files of a folder whose names begin with neither `_` nor a dot."""
     try:
-        for opened in _in_bucket(path.rstrip("/")) if is_object_store(path) else _in_folder(path):
+        for opened in _in_bucket(path.rstrip("/")) if is_in_bucket(path) else _in_folder(path):
             with opened as file:
                 is_parquet = file.read(4) == b"PAR1"
                 file.seek(0)
                 yield from _of_parquet(file) if is_parquet else _of_lines(file)
     except (OSError, pa.ArrowException) as error:
-        raise KeyRefused(f"the keys in {path} cannot be read: {shorten(error)}") from None
+        raise KeyRefused(f"the keys in {without_password(path)} cannot be read: {shorten(error)}") from None
+
+
+def is_in_bucket(path: str) -> bool:
+    """Whether the settings give the access to the files at `path`: a URI of a bucket that holds no access of its own.
+
+    pyarrow reads an `s3://` URI with a query, such as `?region=eu-west-1&endpoint_override=...`, or with credentials.
+    """
+    uri = urlparse(path)
+    return is_object_store(path) and not (uri.scheme == "s3" and (uri.query or "@" in uri.netloc))
 
 
 def _in_folder(path: str) -> Iterator[Any]:
     """Yield the opened files at a path, or at a URI of Spark or pyarrow."""
-    if urlparse(path).scheme == "file":
-        path = unquote(urlparse(path).path)
+    if local := _FILE_URI.match(path):
+        path = unquote(local[1])
     system, place = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
     names = [place]
     if system.get_file_info(place).type == fs.FileType.Directory:

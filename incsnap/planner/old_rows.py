@@ -192,7 +192,8 @@ class OldRows:
             if table not in after or table in read or not self._settings.included(table):
                 continue
             if table not in before:
-                if altered.is_alter and table not in running:
+                # A RENAME behind a DROP brings rows without events, as the ALTER TABLE of an unknown table does.
+                if (altered.is_alter or altered.statements.others) and table not in running:
                     log.warning(
                         "incsnap.online.ddl.reread=%s: it is not known what %s was before %s. Old rows may have values"
                         " that no event has brought: signal execute-snapshot for it if consumers need them.",

@@ -38,7 +38,7 @@ def read_replaced(settings: Settings, job: StartFacts, names: Mapping[str, Itera
     if not location:
         return {}
     if is_object_store(location):
-        set_access(location, settings.store)
+        set_access(location, settings.store_of(location))
     files = Files(own_part(location))
     contents: dict[str, dict[str, bytes]] = {}
     for folder, needed in names.items():

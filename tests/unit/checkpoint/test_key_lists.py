@@ -42,19 +42,43 @@ def test_a_list_goes_16_batches_after_the_last_offset_that_names_it(lists: KeyLi
         lists.count(name)
 
 
-def test_a_list_that_is_written_again_as_its_file_is_about_to_go_stays_until_an_offset_names_it(
-    lists: KeyLists,
-) -> None:
-    name = lists.write(_KEYS)
-    lists.forget({name}, 1)
+@pytest.mark.parametrize("first_is_named", [2, 17])
+def test_a_list_with_the_keys_of_another_stays_until_an_offset_names_it(lists: KeyLists, first_is_named: int) -> None:
+    first = lists.write(_KEYS)
+    lists.forget({first}, 1)
+    second = lists.write(_KEYS)
+    for done in range(2, 60):
+        lists.forget({first} if done <= first_is_named else set(), done)
+
+    assert lists.read(second, 0, 3) == _KEYS
+    with pytest.raises(CheckpointDamaged, match="is gone"):
+        lists.count(first)
+
+
+def test_a_list_that_is_written_as_one_with_its_keys_is_about_to_go_stays(lists: KeyLists) -> None:
+    first = lists.write(_KEYS)
+    lists.forget({first}, 1)
     for done in range(2, 18):
         lists.forget(set(), done)
 
-    assert lists.write(_KEYS) == name
+    second = lists.write(_KEYS)
     for done in range(18, 60):
         lists.forget(set(), done)
 
-    assert lists.read(name, 0, 3) == _KEYS
+    assert lists.read(second, 0, 3) == _KEYS
+
+
+def test_a_list_that_no_offset_has_named_goes_behind_the_next_start(tmp_path: Path) -> None:
+    name = KeyLists(Files(str(tmp_path))).write(_KEYS)
+    lists = KeyLists(Files(str(tmp_path)))
+    for done in range(1, 17):
+        lists.forget(set(), done)
+    assert lists.count(name) == 3
+
+    lists.forget(set(), 17)
+
+    with pytest.raises(CheckpointDamaged, match="is gone"):
+        lists.count(name)
 
 
 def test_lists_of_waiting_requests_are_needed_too() -> None:

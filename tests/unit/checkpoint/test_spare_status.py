@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +28,10 @@ class _FullDisk:
         raise OSError(self.code, "No space left on device")
 
 
+def _space(folder: Path) -> int:
+    return sum(each.stat().st_size for each in folder.iterdir())
+
+
 def test_the_status_is_renewed_without_space(tmp_path: Path) -> None:
     path = tmp_path / "status.json"
     SparedStatus(Files(str(tmp_path)), str(tmp_path)).write("status.json", b'{"n": 0}')
@@ -37,7 +42,44 @@ def test_the_status_is_renewed_without_space(tmp_path: Path) -> None:
         full.write("status.json", b'{"n": %d}' % number)
         assert json.loads(path.read_text()) == {"n": number}
         assert path.stat().st_mode & 0o777 == 0o640
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["status.json", "status.spare"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "status.json",
+        "status.spare",
+        "status.spare2",
+    ]
+
+
+def test_a_larger_status_is_written_without_space_after_a_smaller_one(tmp_path: Path) -> None:
+    SparedStatus(Files(str(tmp_path)), str(tmp_path)).write("status.json", b"{}")
+    full = SparedStatus(_FullDisk(), str(tmp_path))
+
+    reserved = _space(tmp_path)
+    for size in (1_000, 70_000, 50, 200_000, 200_000):
+        content = json.dumps({"n": "x" * size}).encode()
+        full.write("status.json", content)
+        assert json.loads((tmp_path / "status.json").read_text()) == json.loads(content)
+        assert _space(tmp_path) == reserved
+
+
+def test_a_smaller_reserve_of_an_earlier_release_is_kept_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spare = tmp_path / "status.spare"
+    spare.write_bytes(b"x" * 65_536)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "posix_fallocate", full)
+        store = SparedStatus(_FullDisk(), str(tmp_path))
+        assert spare.stat().st_size == 65_536
+        for number in range(3):
+            store.write("status.json", b'{"n": %d}' % number)
+            assert json.loads((tmp_path / "status.json").read_text()) == {"n": number}
+
+    SparedStatus(Files(str(tmp_path)), str(tmp_path))
+    assert spare.stat().st_size == 1 << 18
 
 
 def test_the_first_status_may_be_written_without_space(tmp_path: Path) -> None:

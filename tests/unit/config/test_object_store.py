@@ -90,3 +90,29 @@ def test_a_dataframe_is_told_by_its_options() -> None:
     store = frame_settings({**options, "table": "shop.orders"}).settings.store
 
     assert store.secret_key.get_secret_value() == "very-secret"
+
+
+def test_another_bucket_than_the_checkpoints_has_the_access_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    of_keys = {S3A + "bucket.keys.access.key": "AKIA-KEYS", S3A + "bucket.keys.secret.key": "key-secret"}
+    for location in ("s3a://lake/shop", "/var/lib/shop"):
+        given = settings(**of_keys, **{"checkpoint.location": location})
+        job = Settings.from_json(given.to_json())
+
+        assert job.store_of("s3a://keys/a").access_key.get_secret_value() == "AKIA-KEYS"
+        for other in ("s3a://lake/keys", "s3://other/keys"):
+            assert job.store_of(other).access_key.get_secret_value() == "AKIA-OURS"
+        assert job.store_of("s3a://keys/a").endpoint == "http://minio:9000"
+        for text in (repr(job), str(job), job.model_dump_json(), repr(job.store_of("s3a://keys/a"))):
+            assert "key-secret" not in text
+
+
+def test_the_checkpoints_bucket_keeps_the_access_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of Spark may have another environment."""
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    job = Settings.from_json(settings().to_json())
+    monkeypatch.setenv("AWS_REGION", "us-west-2")
+
+    assert job.store_of("s3a://lake/keys").region == "eu-north-1"
+    assert job.store_of("s3a://other/keys").region == "us-west-2"

@@ -128,6 +128,27 @@ def test_a_statement_tells_which_tables_have_moved_away(sql: str, expected: set[
     assert all(change.moves_away(table) for table in change.moved_away)
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("RENAME TABLE t TO t_old", {"shop.t_old"}),
+        ("RENAME TABLE t TO t_old, t_new TO t", {"shop.t", "shop.t_old"}),
+        ("RENAME TABLE a TO tmp, b TO a, tmp TO b", {"shop.a", "shop.b"}),
+        ("RENAME TABLE t TO tmp, tmp TO t, u TO v", {"shop.v"}),
+        ("RENAME TABLE T TO t", set()),
+        ("ALTER TABLE t RENAME TO other.t", {"other.t"}),
+        ("ALTER TABLE t RENAME TO T", set()),
+        ("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u", set()),
+        ("DROP TABLE t", set()),
+    ],
+)
+def test_a_statement_tells_which_names_other_tables_have_taken(sql: str, expected: set[str]) -> None:
+    change = schema_change(sql, "shop")
+    assert change is not None
+    assert {str(table) for table in change.taken_names} == expected
+    assert all(change.brings_another(table) for table in change.taken_names)
+
+
 @pytest.mark.parametrize("sql", ["SOMETHING NEW ON other.t", "ALTER TABLE other.t COMMENT 'open, RENAME TO u"])
 def test_a_statement_that_is_not_understood_touches_the_tables_it_names_too(sql: str) -> None:
     change = schema_change(sql, "shop")

@@ -196,6 +196,22 @@ def test_the_alterations_of_a_copy_before_its_swap_count_as_one_statement() -> N
     assert reasons([], [A], behind(*run)) == (0, 1)
 
 
+@pytest.mark.parametrize(
+    "swap",
+    [
+        "RENAME TABLE t TO x, u TO t, x TO u",
+        "RENAME TABLE t TO x, u TO t",
+        "RENAME TABLE T TO x, u TO t, x TO u",
+    ],
+)
+def test_a_table_that_two_renames_swap_is_another_one(swap: str) -> None:
+    assert reasons([A], [replace(A, type="bigint")], behind(swap)) == (1, 1)
+
+
+def test_a_table_that_keeps_its_name_beside_another_rename_is_the_same() -> None:
+    assert reasons([A], [replace(A, type="bigint")], behind("RENAME TABLE t TO x, x TO t, u TO v")) == (0, 1)
+
+
 def test_a_table_that_takes_this_ones_place_has_its_own_values_in_each_column_that_differs() -> None:
     done, back = gh_ost(drops_old=False, alter="DROP a"), revert()
     tables = followed(*done).tables

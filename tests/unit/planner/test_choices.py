@@ -18,7 +18,7 @@ import pytest
 from incsnap.checkpoint.planned_batch import PlannedWith
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
-from incsnap.planner.choices import changes_since, older_forms, planned_with
+from incsnap.planner.choices import COMMENTS, NAMING, changes_since, choices, older_forms, planned_with
 from incsnap.tables import Column, SourceType, TableId, TableShape
 from incsnap.tasks.formats import format_of
 from tests.support.properties import NEEDED
@@ -60,6 +60,40 @@ def test_this_release_goes_on_with_what_it_has_planned(case: str) -> None:
     assert changes_since(planned_with(settings(case)), settings(case)) == ""
     other = settings(case, decimal_handling_mode="double")
     assert "handling modes" in changes_since(planned_with(settings(case)), other)
+
+
+_UNICODE = {"topic_naming_strategy": "io.debezium.schema.DefaultUnicodeTopicNamingStrategy"}
+_COMMENTS = {
+    "include_schema_comments": "true",
+    "key_converter": "JsonConverter",
+    "key_converter_schemas_enable": "true",
+}
+
+
+@pytest.mark.parametrize("others", [_UNICODE, _COMMENTS])
+@pytest.mark.parametrize("release", ["", "0.1.0"])
+def test_a_plan_without_a_setting_tells_nothing_about_it(release: str, others: dict[str, str]) -> None:
+    plain = settings("plain", **{**others, "include_schema_comments": "false", "topic_naming_strategy": ""})
+    values = {name: value for name, value in choices(plain).items() if name not in (NAMING, COMMENTS)}
+    if not release:
+        values |= {name: min(texts) for name, texts in older_forms(plain).items()}
+
+    assert changes_since(PlannedWith(release, values), settings("plain", **others)) == ""
+    other = settings("plain", **others, topic_delimiter="-")
+    assert "topic.delimiter" in changes_since(PlannedWith(release, values), other)
+
+
+@pytest.mark.parametrize(("name", "others"), [(NAMING, _UNICODE), (COMMENTS, _COMMENTS)])
+def test_a_setting_that_a_plan_has_must_be_the_same(name: str, others: dict[str, str]) -> None:
+    without = settings("plain", **{**others, "include_schema_comments": "false", "topic_naming_strategy": ""})
+    shaped = settings("plain", **others)
+
+    assert name in changes_since(planned_with(without), shaped)
+    assert name in changes_since(planned_with(shaped), without)
+    assert changes_since(planned_with(shaped), shaped) == ""
+    # Earlier code wrote these two settings only if they had other values than their defaults.
+    assert changes_since(PlannedWith("0.1.0", choices(shaped)), shaped) == ""
+    assert changes_since(PlannedWith("0.1.0", choices(shaped)), without)
 
 
 def test_missing_fields_of_an_older_release_get_their_defaults() -> None:

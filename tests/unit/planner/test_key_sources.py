@@ -10,10 +10,13 @@ import pytest
 from pyarrow import parquet
 
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.object_store import set_access
+from incsnap.config.object_store import StoreAccess
 from incsnap.envelope.listed_keys import KeyRefused
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.planner.key_sources import keys_of
+from incsnap.planner.key_sources import is_in_bucket, keys_of
 from incsnap.snapshot.commands import ChosenRows
+from lab.object_store import ObjectStore
 
 
 @pytest.mark.parametrize("value", ["[5]", '{"id":5}'])
@@ -32,12 +35,37 @@ def test_a_key_with_half_a_character_is_refused_and_named(tmp_path: Path) -> Non
     assert str(refused.value).isascii()
 
 
-@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}", "file://localhost{}", "FILE:{}"])
 def test_a_local_file_has_a_path_or_a_uri_with_one_slash_or_three(form: str, tmp_path: Path) -> None:
     file = tmp_path / "two words.jsonl"
     file.write_text('{"id":5}\n')
     path = str(file) if form == "{}" else form.format(str(file).replace(" ", "%20"))
     assert list(keys_of(ChosenRows(files=path), ClientSettings("unused"))) == ['{"id":5}']
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
+@pytest.mark.parametrize("name", ["keys#2.jsonl", "keys?.jsonl", "a;b=c#d?e.jsonl"])
+def test_a_local_name_may_have_characters_that_end_a_path_on_the_web(form: str, name: str, tmp_path: Path) -> None:
+    file = tmp_path / name
+    file.write_text('{"id":5}\n')
+    assert list(keys_of(ChosenRows(files=form.format(file)), ClientSettings("unused"))) == ['{"id":5}']
+
+
+def test_a_uri_with_an_access_of_its_own_is_read_by_pyarrow(bucket_folder: str, object_store: ObjectStore) -> None:
+    Files(bucket_folder).write("given.jsonl", b'{"id":7}')
+    set_access(bucket_folder, StoreAccess())  # no access by the settings
+    folder, own = bucket_folder.removeprefix("s3a://"), f"{object_store.access_key}:{object_store.secret_key}"
+    query = f"scheme=http&region=us-east-1&endpoint_override={object_store.endpoint.removeprefix('http://')}"
+
+    def keys(name: str) -> list[str]:
+        return list(keys_of(ChosenRows(files=f"s3://{own}@{folder}/{name}?{query}"), ClientSettings("unused")))
+
+    assert keys("given.jsonl") == ['{"id":7}']
+    with pytest.raises(KeyRefused, match="cannot be read") as refused:
+        keys("none.jsonl")
+    assert object_store.secret_key not in str(refused.value)
+    assert [is_in_bucket(f"{each}://b/k?region=x") for each in ("s3", "s3a")] == [False, True]
+    assert is_in_bucket("s3://b/k")
 
 
 def test_keys_in_a_bucket_are_read_by_the_client_of_the_checkpoint(bucket_folder: str) -> None:

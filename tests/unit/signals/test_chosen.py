@@ -77,3 +77,9 @@ def test_keys_belong_to_one_table() -> None:
 def test_a_surrogate_key_has_no_meaning_beside_keys() -> None:
     data = {"data-collections": ["shop.orders"], "incsnap-keys": [{"id": 5}], "surrogate-key": "at"}
     assert isinstance(parse(SignalRecord("s", "execute-snapshot", data)), InvalidSignal)
+
+
+@pytest.mark.parametrize("blank", [None, "", " \t"])
+def test_a_blank_surrogate_key_beside_keys_counts_as_absent(blank: str | None) -> None:
+    data = {"data-collections": ["shop.orders"], "incsnap-keys": [{"id": 5}], "surrogate-key": blank}
+    assert isinstance(parse(SignalRecord("s", "execute-snapshot", data)), Signal)
