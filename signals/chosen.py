@@ -41,6 +41,8 @@ def chosen_rows(data: Mapping[str, Any]) -> Chosen | None:
     for name in own:
         if name not in FIELDS:
             raise ChosenProblem(f"{name} is unknown", f"Known are {', '.join(FIELDS)}.")
+        if data[name] is None:
+            raise ChosenProblem(f"{name} is null", f"Write a value, or leave {name} out.")
     if not own:
         return None
     sources = [name for name in _SOURCES if name in data]
@@ -84,6 +86,7 @@ def _check_together(data: Mapping[str, Any], has_keys: bool) -> None:
 
 
 def _keys(listed: object) -> tuple[Mapping[str, object], ...]:
+    """Return the keys of a list; none if `listed` is None, because the field is missing."""
     hint = 'Write "incsnap-keys": [{"id": 5}, {"id": 7}].'
     if listed is None:
         return ()

@@ -53,8 +53,10 @@ class SparedStatus:
             path = self._folder / name
             with suppress(OSError):
                 if _size(path) < SPARE_BYTES:
-                    # Not truncated: on a full disk a smaller file could not be reserved again.
-                    with path.open("ab") as file:
+                    path.touch()
+                    # Not truncated: on a full disk a smaller file could not be reserved again. Not appended to: where
+                    # the file system has no fallocate, the C library refuses that.
+                    with path.open("r+b") as file:
                         os.posix_fallocate(file.fileno(), 0, SPARE_BYTES)
 
     def _write_in_place(self, name: str, content: bytes) -> None:

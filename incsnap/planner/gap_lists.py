@@ -66,22 +66,25 @@ class GapLists:
         Both are empty if there is nothing to do. The snapshots that an earlier job began by itself are stopped first.
         """
         taken = start.signal_positions.get(_CHANNEL, _CLOSED)
-        if taken == _CLOSED:
-            return (), {}
         stops: tuple[Command, ...] = ()
         if start.batch == 0:
+            # A job without a comparison may have a snapshot of its own.
             stops = tuple(
                 Stop(f"{_ID}{start.job_id}", asked_by=prefix)
-                for prefix in (INITIAL, _ID)
+                for prefix in ((_ID,) if taken == _CLOSED else (INITIAL, _ID))
                 if any(request.signal.startswith(prefix) for request in start.snapshot.queue)
             )
+        if taken == _CLOSED:
+            return stops, {}
         now = time.monotonic()
         if now - self._looked_at < self._pause and not stops:
             return (), {}
         self._looked_at = now
-        answer = GapFiles(self._files, start.job_id).answer(taken + 1)
+        files = GapFiles(self._files, start.job_id)
+        answer = files.answer(taken + 1)
         if answer is None:
-            return stops, {}
+            # An earlier release left the channel open in jobs that compare nothing.
+            return stops, {} if files.behind() is not None else {_CHANNEL: _CLOSED}
         commands = self._executes(f"{_ID}{start.job_id[:8]}-{taken + 1}", answer, captured())
         if answer.is_last:
             log.info("The gap is compared. %s", "What differs is read again" if commands else "Nothing more differs")

@@ -14,7 +14,6 @@ from pyarrow import fs, parquet
 
 from incsnap.checkpoint.files import Files
 from incsnap.config.object_store import is_object_store
-from incsnap.config.secrets import without_password
 from incsnap.envelope.listed_keys import KeyRefused, key_text
 from incsnap.errors import shorten
 from incsnap.kafka.client_settings import ClientSettings
@@ -56,6 +55,10 @@ def _parsed(content: bytes) -> Any:
 
 def _of_files(path: str) -> Iterator[Any]:
     """Yield the keys in a file, or in the files of a folder whose names begin with neither `_` nor a dot."""
+    if is_in_bucket(path) and "@" in urlparse(path).netloc:
+        raise KeyRefused(
+            f"{_shown(path)} has a login: leave it out, and set the access to the bucket in the job's file"
+        )
     try:
         for opened in _in_bucket(path.rstrip("/")) if is_in_bucket(path) else _in_folder(path):
             with opened as file:
@@ -63,7 +66,8 @@ def _of_files(path: str) -> Iterator[Any]:
                 file.seek(0)
                 yield from _of_parquet(file) if is_parquet else _of_lines(file)
     except (OSError, pa.ArrowException) as error:
-        raise KeyRefused(f"the keys in {without_password(path)} cannot be read: {shorten(error)}") from None
+        reason = str(error).replace(path, _shown(path))
+        raise KeyRefused(f"the keys in {_shown(path)} cannot be read: {shorten(reason)}") from None
 
 
 def is_in_bucket(path: str) -> bool:
@@ -73,6 +77,15 @@ def is_in_bucket(path: str) -> bool:
     """
     uri = urlparse(path)
     return is_object_store(path) and not (uri.scheme == "s3" and (uri.query or "@" in uri.netloc))
+
+
+def _shown(path: str) -> str:
+    """Return a path for messages: a URI without its login and its query, which may have an access key."""
+    if "://" not in path or _FILE_URI.match(path):
+        return path
+    scheme, _, rest = path.partition("?")[0].partition("://")
+    netloc, slash, name = rest.partition("/")
+    return f"{scheme}://{netloc.rpartition('@')[2]}{slash}{name}"
 
 
 def _in_folder(path: str) -> Iterator[Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from incsnap.envelope.records import RECORDS
 from tests.support.waiting import PATIENCE_SECONDS
@@ -16,6 +16,9 @@ from tests.support.waiting import PATIENCE_SECONDS
 #: Polls to wait for markers, of this many seconds each: a broker answers a commit some milliseconds before each
 #: partition has its marker. Polls are counted, because a broker does nothing either while the machine pauses.
 _MARKER_POLLS, _POLL_SECONDS = 40, 0.1
+#: Seconds that a new partition may take until it has a leader, and what its broker answers meanwhile.
+_LEADER_SECONDS = 30
+_NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 #: partition, key, value, old key, new key
 Line = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
 
@@ -104,10 +107,20 @@ def read_all(
 
 
 def _end(address: str, topic: str, partition: int) -> int:
-    """Return the offset behind the last record, committed or not."""
+    """Return the offset behind the last record, committed or not.
+
+    A partition that was made a moment ago may have no leader yet. Its broker is asked again.
+    """
     consumer = Consumer({"bootstrap.servers": address, "group.id": "nobody", "isolation.level": "read_uncommitted"})
+    deadline = time.monotonic() + _LEADER_SECONDS
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=60)[1])
+        while True:
+            try:
+                return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=60)[1])
+            except KafkaException as error:
+                if error.args[0].code() not in _NO_LEADER or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
     finally:
         consumer.close()
 

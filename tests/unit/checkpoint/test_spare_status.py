@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 from dataclasses import replace
@@ -80,6 +81,20 @@ def test_a_smaller_reserve_of_an_earlier_release_is_kept_on_a_full_disk(
 
     SparedStatus(Files(str(tmp_path)), str(tmp_path))
     assert spare.stat().st_size == 1 << 18
+
+
+def test_the_reserve_needs_no_help_of_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve = os.posix_fallocate
+
+    def emulated(fd: int, offset: int, length: int) -> None:
+        """Refuse a file that is appended to, as the C library does if the file system has no fallocate."""
+        if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+        reserve(fd, offset, length)
+
+    monkeypatch.setattr(os, "posix_fallocate", emulated)
+    SparedStatus(Files(str(tmp_path)), str(tmp_path))
+    assert _space(tmp_path) == 1 << 19
 
 
 def test_the_first_status_may_be_written_without_space(tmp_path: Path) -> None:

@@ -83,3 +83,18 @@ def test_keys_in_a_bucket_are_read_by_the_client_of_the_checkpoint(bucket_folder
     assert keys("given/inner/part-1.jsonl") == {'{"id":7}', '{"id":8}'}
     with pytest.raises(KeyRefused, match=r"the keys in s3a://.*/none cannot be read: there is no such file"):
         keys("none")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "s3a://AKIA:secret@bucket/keys.jsonl",
+        "s3n://AKIA:secret@bucket/keys.jsonl",
+        "s3://bucket/keys.jsonl?access_key=AKIA&secret_key=secret&unknown=1",
+        "unknown://AKIA:secret@host/keys.jsonl?a=secret",
+    ],
+)
+def test_no_message_shows_the_login_of_a_uri(uri: str) -> None:
+    with pytest.raises(KeyRefused, match=r"keys\.jsonl") as refused:
+        list(keys_of(ChosenRows(files=uri), ClientSettings("unused")))
+    assert "secret" not in str(refused.value).replace("secret_key", "")

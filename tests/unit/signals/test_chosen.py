@@ -57,6 +57,8 @@ def test_rows_are_chosen(fields: dict[str, Any], expected: ChosenRows | None) ->
         ({"sample": "1/2", "seed": -1}, "not a whole number"),
         ({"seed": 1}, "needs incsnap-sample"),
         ({"keys_topic": " "}, "is no text"),
+        ({"keys": None, "absent": "delete"}, "incsnap-keys is null"),
+        ({"from": None}, "incsnap-from is null"),
         ({"keys_topic": "t", "whole_table": "yes"}, "neither true nor false"),
     ],
 )
