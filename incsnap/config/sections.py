@@ -203,4 +203,7 @@ def checkpoint_location(reader: SettingsReader) -> str:
     if scheme in ("s3", "s3n"):
         # Spark's name for s3 and s3n is s3a.
         return f"s3a{location[len(scheme) :]}"
+    if scheme == "file":
+        # Spark reads file:/a, file:///a and file://localhost/a as one path. incsnap's lock is to be one too.
+        return f"file://{urlparse(location).path}"
     return os.path.abspath(location) if location and len(scheme) < 2 else location

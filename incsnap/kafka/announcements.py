@@ -61,8 +61,11 @@ class StartFacts:
 
     @property
     def is_young(self) -> bool:
-        """Whether the newest beat is younger than `ALIVE_SECONDS` by this machine's clock."""
-        return not self.ended and time.time() * 1000 - self.beat_ms < ALIVE_SECONDS * 1000
+        """Whether the newest beat is younger than `ALIVE_SECONDS` by this machine's clock.
+
+        A beat that is further in the future says nothing: one of the two clocks is wrong.
+        """
+        return not self.ended and abs(time.time() * 1000 - self.beat_ms) < ALIVE_SECONDS * 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,11 @@ class TransactionalProducer:
         return tuple(self._errors.too_large)
 
     @property
+    def waiting(self) -> int:
+        """The number of records that brokers have not taken yet."""
+        return int(self._lib.rd_kafka_outq_len(self._rk)) if self._rk is not None else 0
+
+    @property
     def has_lost_answers(self) -> bool:
         """Whether a broker may still execute an earlier request of this producer.
 

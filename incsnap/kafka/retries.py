@@ -20,10 +20,16 @@ _WARN_SECONDS = 3.0
 _PAUSE_SECONDS = 0.02
 
 
-def with_retries(doing: str, call: Callable[[float], Result], patience: float = STEP_SECONDS) -> Result:
+def with_retries(
+    doing: str,
+    call: Callable[[float], Result],
+    patience: float = STEP_SECONDS,
+    goes_on: Callable[[], bool] = lambda: False,
+) -> Result:
     """Return `call(seconds left)`, and retry while Kafka says that a retry may help.
 
-    `doing` names the step in a warning. Raise the last ClientError when `patience` seconds have passed, or when a retry
+    `doing` names the step in a warning. `goes_on` returns True if the step has come further since the last question:
+    the step then has `patience` seconds more. Raise the last ClientError when the seconds have passed, or when a retry
     cannot help.
     """
     began = time.monotonic()
@@ -34,8 +40,12 @@ def with_retries(doing: str, call: Callable[[float], Result], patience: float = 
         try:
             return call(max(left, 1.0))
         except ClientError as error:
-            if not error.retriable or error.requires_abort or left <= 0:
+            if not error.retriable or error.requires_abort:
                 raise
+            if left <= 0:
+                if not goes_on():
+                    raise
+                began = time.monotonic()
             if passed > _WARN_SECONDS and not warned:
                 warned = True
                 _log.warning("Kafka answers with errors (%s: %s); retrying", doing, error)

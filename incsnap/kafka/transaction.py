@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -119,6 +120,11 @@ class BucketWriter:
         if self.start is not None:
             refuse_another(announcement_log(self.client, self.prefix).owner(seconds), self.start)
 
+    @property
+    def timeout_seconds(self) -> float:
+        """Seconds after which brokers end a transaction."""
+        return int(self._settings(0)["transaction.timeout.ms"]) / 1000
+
     def owner(self, bucket: int) -> object:
         """Return the key under which `PRODUCERS` keeps the bucket's producer.
 
@@ -146,6 +152,7 @@ class Transaction:
         #: Whether a fenced producer means that another start may own the prefix. While a kept producer begins, being
         #: fenced mostly means that another worker had the bucket. A new producer looks for another start anyway.
         self._looks = False
+        self._began = 0.0  #: when the transaction has begun, by the monotonic clock
 
     def __enter__(self) -> Self:
         return self
@@ -164,6 +171,7 @@ class Transaction:
             patience,
         )
         self._looks = True
+        self._began = time.monotonic()
 
     def send(self, topics: Sequence[tuple[str, int]], records: pa.RecordBatch) -> None:
         """Queue records (`envelope.records.RECORDS`), which `commit` delivers at the latest.
@@ -184,7 +192,7 @@ class Transaction:
         topic = control_topic(self._writer.prefix)
         key, value = control_record(self._writer.job_id, self._bucket, self._batch, self._digest, place)
         self.step("writing the batch number", lambda _: self._producer.send_one(topic, self._bucket, key, value))
-        self.step("committing", self._producer.commit)
+        self.step("committing", self._producer.commit, goes_on=self._waits_for_fewer())
         self._open = False
         if self._producer.has_lost_answers:
             self._producer.close()
@@ -202,7 +210,28 @@ class Transaction:
                 self._producer.abort(STEP_SECONDS)
             self._producer.close()
 
-    def step(self, doing: str, call: Callable[[float], Result], patience: float = STEP_SECONDS) -> Result:
+    def _waits_for_fewer(self) -> Callable[[], bool]:
+        """Return a question: have brokers taken records since it was asked last?
+
+        A slow line takes more than `STEP_SECONDS` for the records of a large batch. Brokers end the transaction after
+        transaction.timeout.ms in any case.
+        """
+        waiting = self._producer.waiting
+
+        def goes_on() -> bool:
+            nonlocal waiting
+            before, waiting = waiting, self._producer.waiting
+            return waiting < before
+
+        return goes_on
+
+    def step(
+        self,
+        doing: str,
+        call: Callable[[float], Result],
+        patience: float = STEP_SECONDS,
+        goes_on: Callable[[], bool] = lambda: False,
+    ) -> Result:
         """Run `call(seconds left)`, one request of the transaction, with the retries of `with_retries`, and return its
         result.
 
@@ -210,7 +239,7 @@ class Transaction:
         producer was fenced and another start owns the prefix.
         """
         try:
-            return with_retries(doing, call, patience)
+            return with_retries(doing, call, patience, goes_on)
         except ClientError as error:
             if self._looks and error.code in FENCED:
                 with contextlib.suppress(ClientError):
@@ -219,6 +248,12 @@ class Transaction:
 
     def _failure(self, doing: str, error: ClientError) -> SinkError:
         where = f"{doing} (bucket {self._bucket}, batch {self._batch})"
+        if error.code in FENCED and self._looks and time.monotonic() - self._began > self._writer.timeout_seconds:
+            return SinkError(
+                f"Kafka ended the transaction while {where}: it took longer than transaction.timeout.ms,"
+                f" {self._writer.timeout_seconds:.0f} s",
+                "Raise producer.transaction.timeout.ms, up to the brokers' transaction.max.timeout.ms.",
+            )
         if error.code not in FENCED:
             # Kafka's error for the transaction is general ("a message failed"). The cause has a topic and a key.
             error = self._producer.refused or error

@@ -18,6 +18,8 @@ from incsnap.planner.one_start import PrefixState, judge
 
 log = logging.getLogger(__name__)
 
+#: Most earlier starts that a checkpoint keeps.
+_KEPT = 16
 #: The place where a replaced job has ended. Each port has its own class for such a place.
 Ending = TypeVar("Ending")
 
@@ -76,7 +78,9 @@ def own_the_prefix(port: StartPort[Ending], own: OwnCheckpoint, facts: StartFact
     if verdict.warning:
         log.warning("%s", verdict.warning)
     is_own = owner is not None and owner.facts.start in own.starts
-    port.keep_start(facts.start, [owner.facts.start] if is_own and owner is not None else [])
+    # The announcement of an earlier start may have had no answer, and come into the log later than this question.
+    before = [owner.facts.start] if is_own and owner is not None else []
+    port.keep_start(facts.start, list(dict.fromkeys([*before, *own.starts]))[:_KEPT])
     facts = replace(facts, job="" if verdict.takes_over else own.job, replaces=verdict.replaces)
     made = partial(first_announcement, facts=facts, buckets=buckets, pending=verdict.takes_over, is_own=is_own)
     first = made(owner)

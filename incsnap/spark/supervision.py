@@ -149,7 +149,7 @@ def _supervise(
     retries, watch = settings.retries, run.watch
     failures, delay = 0, retries.initial_delay_ms / 1000
     while not stopping.is_set():
-        began = time.monotonic()
+        began, is_healthy = time.monotonic(), False
         try:
             ready()
             query = begin(spark, settings, run)
@@ -160,7 +160,10 @@ def _supervise(
                 except IncsnapError:
                     query.stop()  # so that nothing more is committed
                     raise
-                if time.monotonic() - began > _LASTING_SECONDS:
+                if not is_healthy and time.monotonic() - began > _LASTING_SECONDS:
+                    # Spark reports each trigger that has ended, also one without data. A failing batch may take long.
+                    is_healthy = query.lastProgress is not None
+                if is_healthy:
                     watch.recovered()
             if query.isActive:
                 watch.enter(STOPPING)
@@ -185,7 +188,7 @@ def _supervise(
             log.warning("Stopped. The running batch failed, so the next start repeats it: %s", error.message)
             return
         error = run.prefix.cause_of(error)
-        if time.monotonic() - began > _LASTING_SECONDS:
+        if is_healthy:
             failures, delay = 0, retries.initial_delay_ms / 1000
         failures += 1
         if not error.resumable or (0 <= retries.max_retries < failures):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from incsnap.binlog.slices import Slice
 from incsnap.checkpoint.files import Files
-from incsnap.errors import IncsnapError
+from incsnap.errors import IncsnapError, StoreFailed
 
 #: Least bytes of a slice that goes into a file: a local file costs 0.2 ms, a shared folder or an object store more.
 _LEAST, _LEAST_SHARED = 256 << 10, 1 << 20
@@ -53,7 +53,7 @@ class SliceFiles:
     def forget(self) -> None:
         """Delete the files: their batch is done, or is planned again."""
         for name in self._names:
-            with suppress(OSError):
+            with suppress(OSError, StoreFailed):
                 self._files.delete(name)
         self._names.clear()
 
@@ -76,8 +76,8 @@ class SliceFiles:
                 self._files.write(name, content)
             else:
                 self._files.write(name, lambda out: pickle.dump(slice_, out, protocol=5))
-        except OSError:
-            with suppress(OSError):
+        except (OSError, StoreFailed):
+            with suppress(OSError, StoreFailed):
                 self._files.delete(name)
             return slice_
         return SliceFile(self._folder, name, digest)

@@ -67,6 +67,7 @@ class Broker:
 class Producer:
     refused = None
     has_lost_answers = False
+    waiting = 0
 
     def __init__(self, broker: Broker, name: str) -> None:
         self._broker = broker

@@ -87,6 +87,7 @@ class Producer:
 
     refused = None
     has_lost_answers = False
+    waiting = 0
     too_large = ()
 
     def __init__(self, start: Start, name: str) -> None:

@@ -142,7 +142,7 @@ def any_kept(self: producer_cache.ProducerCache, owner: object, before: int) -> 
 class NumberBeforeFence(transaction.Transaction):
     """A transaction that reads the last committed batch before it fences older producers, not after."""
 
-    def step(self, doing: str, call: Callable[[float], Any], patience: float = 1.0) -> Any:
+    def step(self, doing: str, call: Callable[[float], Any], patience: float = 1.0, goes_on: Any = None) -> Any:
         if doing == "fencing older writers":
             self.fence = call
             return None

@@ -33,7 +33,7 @@ _announce, _fence, _hand_over = Start.announce, Start.fence, Start.hand_over
 class OneLook(transaction.Transaction):
     """A transaction that looks for another start before it fences, but not after."""
 
-    def step(self, doing: str, call: Callable[[float], Any], patience: float = 1.0) -> Any:
+    def step(self, doing: str, call: Callable[[float], Any], patience: float = 1.0, goes_on: Any = None) -> Any:
         """Skip the second look."""
         if doing == "looking for another start" and getattr(self, "looked", False):
             return None

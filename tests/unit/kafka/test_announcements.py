@@ -93,6 +93,8 @@ def test_a_start_is_alive_while_its_beat_is_young_and_it_has_not_ended() -> None
     assert young.is_young
     assert not replace(young, ended=True).is_young
     assert not replace(young, beat_ms=young.beat_ms - 21_000).is_young
+    assert replace(young, beat_ms=young.beat_ms + 15_000).is_young
+    assert not replace(young, beat_ms=young.beat_ms + 7_200_000).is_young, "one of the clocks is wrong"
 
 
 def test_a_start_that_died_unconfirmed_hides_no_job_of_the_owner_before_it() -> None:

@@ -34,6 +34,7 @@ class Port:
     rival: Announcement | None = None
     steps: list[str] = field(default_factory=list)
     announced: list[Announcement] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)  #: ids of the starts that the checkpoint keeps
 
     def current_owner(self) -> Announcement | None:
         self.steps.append("ask for the owner")
@@ -53,6 +54,7 @@ class Port:
 
     def keep_start(self, start: str, before: Sequence[str]) -> None:
         self.steps.append("keep the start")
+        self.kept = [start, *before]
 
     def announce(self, what: Announcement) -> None:
         self.steps.append("confirm" if what.confirmed else "announce")
@@ -95,6 +97,14 @@ def test_a_start_announces_before_it_fences_and_takes_over_behind_the_fence() ->
         *("fence 4", "judge behind the fence", "find the place", "take over"),
     ]
     assert [(each.term, each.pending, each.confirmed) for each in port.announced] == [(2, True, False), (2, True, True)]
+
+
+def test_a_checkpoint_keeps_the_starts_whose_announcements_may_still_come() -> None:
+    port = Port()
+    own = OwnCheckpoint("/a", "host /a 1", ("s3", "s1", *(f"older-{number}" for number in range(20))), "job-a", 7)
+    own_the_prefix(port, own, replace(FACTS, start="s4"), replace_job=False)
+    assert port.kept[:4] == ["s4", "s1", "s3", "older-0"]
+    assert len(port.kept) == 17
 
 
 def test_a_take_over_that_is_impossible_disturbs_nobody() -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from incsnap.binlog.slices import IN_SLICE, Slice, SliceTransactions
-from incsnap.errors import IncsnapError
+from incsnap.checkpoint.files import Files
+from incsnap.errors import IncsnapError, StoreFailed
 from incsnap.tasks.slice_files import SliceFiles, slice_of
 from tests.support.stream_in_memory import contents_of
 
@@ -33,6 +34,20 @@ def test_a_small_slice_stays_in_its_part(tmp_path: Path) -> None:
     assert SliceFiles(str(tmp_path)).put(small) is small
     assert SliceFiles(str(tmp_path), shared=True).put(middling) is middling
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [OSError("full"), StoreFailed("the bucket does not answer")])
+def test_a_slice_that_cannot_be_written_stays_in_its_part(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    files, slice_ = SliceFiles(str(tmp_path), shared=True), slice_of_bytes(1 << 20)
+    monkeypatch.setattr(Files, "write", fail)
+    monkeypatch.setattr(Files, "delete", fail)
+    assert files.put(slice_) is slice_
+    files.forget()
 
 
 def test_in_a_shared_folder_only_the_planners_own_files_are_unpickled(
