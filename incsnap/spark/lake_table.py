@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import lit, unhex
 from pyspark.sql.types import (
     BinaryType,
@@ -41,7 +41,7 @@ _MOST_OF_ERROR = 300
 _BY_HAND = "Or change the lake's table by hand so that its columns are those of MySQL, and start the query again."
 _ANEW = (
     "Make the lake's table anew: drop it, and begin with other checkpoints for the query and for checkpoint.location,"
-    f" and snapshot.mode=initial. {_BY_HAND}"
+    " and snapshot.mode=initial."
 )
 
 
@@ -53,6 +53,8 @@ class _State:
     altered: str = ""  #: id of the last statement behind whose batch's rows the table is; "" for none
     #: the statements that the table's columns do not follow yet, as one; None if there are none
     pending: Alteration | None = None
+    #: columns, in lower case, that the query is adding: the rows do not have the DEFAULT of them yet
+    adding: tuple[str, ...] = ()
 
     def without(self, column: str) -> _State:
         """Return the state behind a step that has dropped a column."""
@@ -67,13 +69,19 @@ class _State:
         return replace(self, columns=columns, pending=replace(self.pending, origins=origins))
 
     def dump(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
+        """Return the state as hexadecimal digits.
+
+        Spark redacts a property whose value has a word such as `url`, `token` or `password`, and columns have such
+        names.
+        """
+        return json.dumps(asdict(self)).encode().hex()
 
     @classmethod
     def load(cls, text: str) -> _State:
-        known = json.loads(text)
+        """Return the state that `dump` wrote, or an earlier release as plain JSON. Raise ValueError for other texts."""
+        known = json.loads(text if text.startswith("{") else bytes.fromhex(text))
         pending = known["pending"] and Alteration(**known["pending"])
-        return cls(tuple(known["columns"]), known["altered"], pending)
+        return cls(tuple(known["columns"]), known["altered"], pending, tuple(known.get("adding", ())))
 
 
 class LakeTable:
@@ -154,10 +162,29 @@ class LakeTable:
     @property
     def _state(self) -> _State:
         if self._known is None:
-            rows = self._spark.sql(f"SHOW TBLPROPERTIES {self._name}").collect()
-            text = next((row["value"] for row in rows if row["key"] == _PROPERTY), None)
-            self._known = _State() if text is None else _State.load(text)
+            shown = self._spark.sql(f"SHOW TBLPROPERTIES {self._name}")
+            text = next((row["value"] for row in shown.collect() if row["key"] == _PROPERTY), None)
+            self._known = _State() if text is None else self._loaded(text, shown)
         return self._known
+
+    def _loaded(self, text: str, shown: DataFrame) -> _State:
+        """Return the state in `text`, the property's value in `shown`, the result of SHOW TBLPROPERTIES.
+
+        Raise ConfigError if the value is no state. To go on without a state would lose what the lake has to follow.
+        """
+        try:
+            return _State.load(text)
+        except ValueError:
+            # Spark has redacted plain JSON of an earlier release. The table itself has the value.
+            table = shown._jdf.queryExecution().analyzed().table().table()
+            text = str(table.properties().get(_PROPERTY))
+        try:
+            return _State.load(text)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(
+                f"merge_into cannot read the property {_PROPERTY} of {self._name}: {shorten(error)}",
+                f"Give the property its former value, if you know it. Otherwise: {_ANEW}",
+            ) from None
 
     def _write(self, state: _State) -> None:
         if state != self._known:
@@ -234,8 +261,7 @@ class LakeTable:
 
     def _set(self, name: str, value: str) -> None:
         """Set a property of the table."""
-        text = value.replace("\\", "\\\\").replace("'", "\\'")
-        self._spark.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ('{name}' = '{text}')")
+        self._spark.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ('{name}' = '{value}')")
 
     def _alter(self, clause: str, what: str) -> None:
         """Run ALTER TABLE. Raise ConfigError if the format cannot do it."""
@@ -248,7 +274,9 @@ class LakeTable:
     def _not_followed(self, why: str) -> ConfigError:
         pending = self._state.pending
         by = "" if pending is None else f" behind {pending.sql}"
-        return ConfigError(f"merge_into cannot follow MySQL's columns into {self._name}{by}: {why}", _ANEW)
+        return ConfigError(
+            f"merge_into cannot follow MySQL's columns into {self._name}{by}: {why}", f"{_ANEW} {_BY_HAND}"
+        )
 
 
 def _value(text: str, kind: DataType) -> Column:
