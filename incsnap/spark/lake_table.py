@@ -148,9 +148,11 @@ class LakeTable:
         self._alter_columns(needed)
         state = self._state
         # Rows show the present DEFAULTs of MySQL. A later statement may have changed these.
-        values = columns.defaults if pending is None or is_definition else {}
-        self._fill(needed.new, values, {} if pending is None else pending.defaults)
-        self._write(replace(state, columns=needed.columns, pending=None if by_statements else state.pending))
+        values = columns.defaults if is_definition else {}
+        # The values of a column that somebody else has added are not the query's.
+        new = [each for each in needed.new if each.name.lower() in state.adding]
+        self._fill(new, values, {} if pending is None else pending.defaults)
+        self._write(replace(state, columns=needed.columns, pending=None if by_statements else state.pending, adding=()))
         self._followed = columns
 
     def delete_all(self) -> None:
@@ -222,8 +224,26 @@ class LakeTable:
                 f"change column {present.name}, which is {types}",
             )
         if needed.added:
-            columns = ", ".join(f"{quote(each.name)} {each.dataType.simpleString()}" for each in needed.added)
-            self._alter(f"ADD COLUMNS ({columns})", f"add {', '.join(each.name for each in needed.added)}")
+            self._add(needed.added, needed.new)
+
+    def _add(self, added: list[StructField], new: list[StructField]) -> None:
+        """Add columns. Record before which of these are in `new`, so that they get their DEFAULT after a crash too."""
+        before = self._state
+        self._write(replace(before, adding=tuple(each.name.lower() for each in added if each in new)))
+        columns = ", ".join(f"{quote(each.name)} {each.dataType.simpleString()}" for each in added)
+        try:
+            self._alter(f"ADD COLUMNS ({columns})", f"add {', '.join(each.name for each in added)}")
+        except ConfigError:
+            # The user may add the columns by hand now, with values.
+            self._write(before)
+            raise
+        if others := [each.name for each in added if each not in new]:
+            log.warning(
+                "%s: old rows have null in the new columns %s: the query has seen no statement that adds them. Send the"
+                " signal execute-snapshot for the MySQL table to read its rows again.",
+                self._name,
+                ", ".join(others),
+            )
 
     def _fill(self, new: list[StructField], values: Mapping[str, pa.Array], texts: Mapping[str, str]) -> None:
         """Give each row the DEFAULTs of new columns, as MySQL does.

@@ -21,7 +21,7 @@ from tests.support.online_runs import gh_ost
 pytestmark = [pytest.mark.servers, pytest.mark.long, pytest.mark.timeout(900)]
 
 #: Statements that change the lake's table, where a step renames, drops and adds columns.
-_CUTS = 10
+_CUTS = 12
 STEPS = [
     ["INSERT INTO t VALUES (3, 'c', 0.5, 'z', 7)", "DELETE FROM t WHERE id = 2"],
     # Old rows have the DEFAULTs, though no event brings them.

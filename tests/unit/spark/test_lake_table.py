@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +11,7 @@ from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
@@ -100,3 +102,86 @@ def test_the_state_of_an_earlier_release_is_read_though_spark_redacts_it(columns
 def test_a_state_that_cannot_be_read_is_no_empty_one(state: str) -> None:
     with pytest.raises(ConfigError, match=r"merge_into cannot read the property incsnap\.merge of lake\.t"):
         Session("id", state).lake().follow(stream("id"))
+
+
+ADDED = Alteration("s:f:1", "ALTER TABLE t ADD COLUMN x INT DEFAULT 5", {"x": None}, {"x": "5"})
+RENAMED = Alteration("s:f:1", "RENAME TABLE t TO old, new TO t", None)
+ADD, FILL = "ADD COLUMNS (`x` int)", "MERGE INTO lake.t AS t"
+
+
+def brought(names: str) -> Session:
+    """Return a session whose table has the columns that a query has brought."""
+    session = Session(names)
+    session.lake().create(stream(names))
+    return session
+
+
+def test_a_column_that_a_statement_adds_gets_its_default_once() -> None:
+    session = brought("id")
+
+    for lake in (session.lake(), session.lake()):
+        lake.alter(ADDED, stream("id x", x=5))
+
+    assert session.statements == [ADD, FILL]
+
+
+@pytest.mark.parametrize(("cut", "left"), [(ADD, [ADD, FILL]), (FILL, [FILL])])
+def test_a_column_gets_its_default_behind_a_crash(cut: str, left: list[str]) -> None:
+    session = brought("id")
+    session.cut = cut
+    with pytest.raises(RuntimeError, match="cut"):
+        session.lake().alter(ADDED, stream("id x", x=5))
+    session.cut, session.statements = "", []
+
+    session.lake().alter(ADDED, stream("id x", x=5))
+
+    assert session.statements == left
+
+
+@pytest.mark.parametrize("statement", [ADDED, RENAMED])
+def test_a_column_that_the_user_has_given_the_lake_keeps_its_values(statement: Alteration) -> None:
+    session = brought("id qty")
+    if statement is RENAMED:
+        with pytest.raises(ConfigError, match="columns qty may be x under new names"):
+            session.lake().alter(statement, stream("id x", x=5))
+    session.columns = ["id", "x"]
+
+    session.lake().alter(statement, stream("id x", x=5))
+
+    assert (session.statements, session.lake()._state.pending) == ([], None)
+
+
+def test_a_column_that_the_lake_refuses_may_be_added_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = brought("id")
+    plain_sql = session.sql
+
+    def refusing(statement: str) -> MagicMock:
+        if ADD in statement:
+            raise AnalysisException("no such type")
+        return plain_sql(statement)
+
+    monkeypatch.setattr(session, "sql", refusing)
+    with pytest.raises(ConfigError, match="iceberg cannot add x: no such type"):
+        session.lake().alter(ADDED, stream("id x", x=5))
+    monkeypatch.undo()
+    session.columns.append("x")
+
+    session.lake().alter(ADDED, stream("id x", x=5))
+
+    assert session.statements == []
+
+
+@pytest.mark.parametrize("behind", [None, Alteration("s:f:1", "ALTER TABLE t ADD COLUMN y INT", {"y": None})])
+def test_a_column_that_settings_show_since_gets_no_default(
+    behind: Alteration | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = brought("id")
+
+    with caplog.at_level(logging.WARNING, "incsnap.spark.lake_table"):
+        if behind is None:
+            session.lake().follow(stream("id x", x=5))
+        else:
+            session.lake().alter(behind, stream("id x y", x=5))
+
+    assert FILL not in session.statements
+    assert "lake.t: old rows have null in the new columns x: the query has seen no statement" in caplog.text
