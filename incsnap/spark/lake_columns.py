@@ -51,6 +51,10 @@ class NotFollowed(Exception):
     """An error: the lake's table cannot follow. Its text says why."""
 
 
+class NamesSwapped(NotFollowed):
+    """An error: columns have swapped their names. The lake's columns do not show whether somebody has done so there."""
+
+
 def steps(
     stream: StreamColumns, lake: Mapping[str, StructField], brought: tuple[str, ...], pending: Alteration | None
 ) -> Steps:
@@ -82,8 +86,11 @@ def steps(
     while waiting:
         former = next((each for each, name in waiting.items() if name not in have), "")
         if not former:
-            former, name = next(iter(waiting.items()))
-            raise NotFollowed(f"column {former} has the name {name} now, which another column has in the lake")
+            # A column that the stream has not brought can be renamed or dropped by hand.
+            others = {each: name for each, name in waiting.items() if name not in waiting}
+            former, name = next(iter((others or waiting).items()))
+            why = f"column {former} has the name {name} now, which another column has in the lake"
+            raise NotFollowed(why) if others else NamesSwapped(why)
         name = waiting.pop(former)
         moved.append((have[former].name, target[name].name))
         have[name] = have.pop(former)

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 )
 
 from incsnap.errors import ConfigError, shorten
-from incsnap.spark.lake_columns import NotFollowed, Steps, StreamColumns, steps
+from incsnap.spark.lake_columns import NamesSwapped, NotFollowed, Steps, StreamColumns, steps
 from incsnap.tables import quote
 from incsnap.tasks.described_rows import Alteration
 
@@ -144,7 +144,7 @@ class LakeTable:
         try:
             needed = steps(columns, have, state.columns, pending)
         except NotFollowed as error:
-            raise self._not_followed(str(error)) from None
+            raise self._not_followed(str(error), "" if isinstance(error, NamesSwapped) else _BY_HAND) from None
         self._alter_columns(needed)
         state = self._state
         # Rows show the present DEFAULTs of MySQL. A later statement may have changed these.
@@ -291,11 +291,11 @@ class LakeTable:
             raise self._not_followed(f"{self._kind} cannot {what}: {_reason(error)}") from error
         log.info("%s: %s", self._name, clause)
 
-    def _not_followed(self, why: str) -> ConfigError:
+    def _not_followed(self, why: str, by_hand: str = _BY_HAND) -> ConfigError:
         pending = self._state.pending
         by = "" if pending is None else f" behind {pending.sql}"
         return ConfigError(
-            f"merge_into cannot follow MySQL's columns into {self._name}{by}: {why}", f"{_ANEW} {_BY_HAND}"
+            f"merge_into cannot follow MySQL's columns into {self._name}{by}: {why}", f"{_ANEW} {by_hand}".rstrip()
         )
 
 

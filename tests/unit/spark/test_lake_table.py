@@ -185,3 +185,12 @@ def test_a_column_that_settings_show_since_gets_no_default(
 
     assert FILL not in session.statements
     assert "lake.t: old rows have null in the new columns x: the query has seen no statement" in caplog.text
+
+
+def test_a_swap_of_names_is_not_left_to_the_user() -> None:
+    swap = Alteration("s:f:1", "ALTER", {"a": "b", "b": "a"})
+    with pytest.raises(ConfigError, match="another column has in the lake") as refused:
+        brought("id a b").lake().alter(swap, stream("id b a"))
+
+    assert "snapshot.mode=initial" in refused.value.hint
+    assert "by hand" not in refused.value.hint
