@@ -7,15 +7,14 @@ already, and each step may be done twice.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql.functions import lit, unhex
 from pyspark.sql.types import (
     BinaryType,
@@ -28,12 +27,12 @@ from pyspark.sql.types import (
 
 from incsnap.errors import ConfigError, shorten
 from incsnap.spark.lake_columns import NamesSwapped, NotFollowed, Steps, StreamColumns, steps
+from incsnap.spark.lake_state import PROPERTY, LakeState, read_state
 from incsnap.tables import quote
 from incsnap.tasks.described_rows import Alteration
 
 log = logging.getLogger(__name__)
 
-_PROPERTY = "incsnap.merge"
 #: Name of the view that holds DEFAULTs of new columns.
 _DEFAULTS = "incsnap_defaults"
 #: Most characters of an error of Spark. Java's errors begin with long names of classes.
@@ -45,51 +44,12 @@ _ANEW = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """The content of the table's property."""
-
-    columns: tuple[str, ...] = ()  #: columns that the stream has brought
-    altered: str = ""  #: id of the last statement behind whose batch's rows the table is; "" for none
-    #: the statements that the table's columns do not follow yet, as one; None if there are none
-    pending: Alteration | None = None
-    #: columns, in lower case, that the query is adding: the rows do not have the DEFAULT of them yet
-    adding: tuple[str, ...] = ()
-
-    def without(self, column: str) -> _State:
-        """Return the state behind a step that has dropped a column."""
-        return replace(self, columns=tuple(each for each in self.columns if each.lower() != column.lower()))
-
-    def with_name(self, former: str, name: str) -> _State:
-        """Return the state behind a step that has renamed a column."""
-        columns = (*self.without(former).columns, name)
-        if self.pending is None or self.pending.origins is None:
-            return replace(self, columns=columns)
-        origins = {each: origin for each, origin in self.pending.origins.items() if each != name.lower()}
-        return replace(self, columns=columns, pending=replace(self.pending, origins=origins))
-
-    def dump(self) -> str:
-        """Return the state as hexadecimal digits.
-
-        Spark redacts a property whose value has a word such as `url`, `token` or `password`, and columns have such
-        names.
-        """
-        return json.dumps(asdict(self)).encode().hex()
-
-    @classmethod
-    def load(cls, text: str) -> _State:
-        """Return the state that `dump` wrote, or an earlier release as plain JSON. Raise ValueError for other texts."""
-        known = json.loads(text if text.startswith("{") else bytes.fromhex(text))
-        pending = known["pending"] and Alteration(**known["pending"])
-        return cls(tuple(known["columns"]), known["altered"], pending, tuple(known.get("adding", ())))
-
-
 class LakeTable:
     """A table of a lake. `name`: as Spark names it. `kind`: the format, such as delta."""
 
     def __init__(self, spark: SparkSession, name: str, kind: str) -> None:
         self._spark, self._name, self._kind = spark, name, kind
-        self._known: _State | None = None
+        self._known: LakeState | None = None
         #: Columns that the table has followed last, which is most batches.
         self._followed: StreamColumns | None = None
 
@@ -99,11 +59,11 @@ class LakeTable:
             if not self._exists():
                 empty = self._spark.createDataFrame([], StructType(list(columns.fields)))
                 empty.writeTo(self._name).using(self._kind).create()
-                self._write(_State(tuple(columns.names)))
+                self._write(LakeState(tuple(columns.names)))
             elif not self._state.columns:
                 # A table of an earlier release, or one that the user has made.
                 have = {name.lower() for name in self._spark.table(self._name).columns}
-                self._write(_State(tuple(name for name in columns.names if name.lower() in have)))
+                self._write(LakeState(tuple(name for name in columns.names if name.lower() in have)))
         except (AnalysisException, Py4JJavaError) as error:
             raise ConfigError(
                 f"The {self._kind} table {self._name} cannot be read or created: {_reason(error)}",
@@ -162,35 +122,20 @@ class LakeTable:
     # -- the table's property
 
     @property
-    def _state(self) -> _State:
+    def _state(self) -> LakeState:
         if self._known is None:
-            shown = self._spark.sql(f"SHOW TBLPROPERTIES {self._name}")
-            text = next((row["value"] for row in shown.collect() if row["key"] == _PROPERTY), None)
-            self._known = _State() if text is None else self._loaded(text, shown)
+            try:
+                self._known = read_state(self._spark, self._name)
+            except ValueError as error:
+                raise ConfigError(
+                    f"merge_into cannot read the property {PROPERTY} of {self._name}: {shorten(error)}",
+                    f"Give the property its former value, if you know it. Otherwise: {_ANEW}",
+                ) from None
         return self._known
 
-    def _loaded(self, text: str, shown: DataFrame) -> _State:
-        """Return the state in `text`, the property's value in `shown`, the result of SHOW TBLPROPERTIES.
-
-        Raise ConfigError if the value is no state. To go on without a state would lose what the lake has to follow.
-        """
-        try:
-            return _State.load(text)
-        except ValueError:
-            # Spark has redacted plain JSON of an earlier release. The table itself has the value.
-            table = shown._jdf.queryExecution().analyzed().table().table()
-            text = str(table.properties().get(_PROPERTY))
-        try:
-            return _State.load(text)
-        except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(
-                f"merge_into cannot read the property {_PROPERTY} of {self._name}: {shorten(error)}",
-                f"Give the property its former value, if you know it. Otherwise: {_ANEW}",
-            ) from None
-
-    def _write(self, state: _State) -> None:
+    def _write(self, state: LakeState) -> None:
         if state != self._known:
-            self._set(_PROPERTY, state.dump())
+            self._set(PROPERTY, state.dump())
             self._known = state
 
     # -- the table's columns

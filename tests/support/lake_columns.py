@@ -24,7 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import incsnap
 from incsnap.mysql.session import connect
-from incsnap.spark.lake_table import _PROPERTY
+from incsnap.spark.lake_state import PROPERTY
 from lab.fetched_lake import LAKES
 from lab.lake_query import lake_session
 
@@ -59,8 +59,8 @@ def lake_columns(
                 for statement in json.loads(step):
                     cursor.execute(statement)
             if plain and number:
-                state = bytes.fromhex(spark.sql(f"SHOW TBLPROPERTIES {name} ('{_PROPERTY}')").collect()[0]["value"])
-                spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{_PROPERTY}' = '{state.decode()}')")
+                state = bytes.fromhex(spark.sql(f"SHOW TBLPROPERTIES {name} ('{PROPERTY}')").collect()[0]["value"])
+                spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{PROPERTY}' = '{state.decode()}')")
             if lag and number:
                 query = started(spark, config, table, name, kind)
             deadline = time.monotonic() + _PATIENCE_SECONDS
