@@ -63,7 +63,8 @@ def steps(
     `lake`: the table's columns by their names in lower case. `brought`: columns that the stream has brought before.
     `pending`: the statements since, as one; None: no statement, but settings may have changed.
 
-    Raise NotFollowed if it is not clear which column became which, or if a name is taken.
+    Raise NotFollowed if it is not clear which column became which, or if a name is taken. Raise NamesSwapped if columns
+    have swapped their names.
     """
     target = {each.name.lower(): each for each in stream.fields}
     known = {name.lower() for name in brought}
