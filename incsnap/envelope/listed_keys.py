@@ -126,7 +126,8 @@ class ListedKeys:
             # A key is as records have it if the value, written again, is the one that was given.
             again = _parsed(f"[{','.join(_written(field, columns, modes))}]")
             for key, members, value in zip(keys, given, again, strict=True):
-                if not _is_same(value, members[field.name]):
+                asked = members[field.name]
+                if not _is_same(value, asked) and not _is_unsigned(field.column, value, asked):
                     raise KeyRefused(_other_form(key, field.name, f"the record would have {shorten(value)}"))
             for_sql.append([_NULL if text is None else _for_sql(field.column, text) for text in texts])
         possible = (key for key in zip(*for_sql, strict=True) if None not in key)
@@ -163,16 +164,17 @@ def key_text(value: object) -> str:
         value = value["payload"]
     if not isinstance(value, dict) or not value:
         raise KeyRefused(f"{shorten(value)} is not the JSON of a record's key, such as {{'id': 5}}")
-    text = _COMPACT.encode(value)
+    if odd := [name for name, each in value.items() if isinstance(each, list | dict)]:
+        raise KeyRefused(
+            f"{', '.join(odd)} of the key {shorten(value)} is a list or an object, and no column of a key is"
+        )
+    members = (f"{_COMPACT.encode(name)}:{_member(each)}" for name, each in value.items())
+    text = f"{{{','.join(members)}}}"
     try:
         text.encode()
     except UnicodeEncodeError:
         shown = text.encode("ascii", "backslashreplace").decode()
         raise KeyRefused(f"the key {shorten(shown)} holds half a character (a lone surrogate)") from None
-    if odd := [name for name, each in value.items() if isinstance(each, list | dict)]:
-        raise KeyRefused(
-            f"{', '.join(odd)} of the key {shorten(value)} is a list or an object, and no column of a key is"
-        )
     return text
 
 
@@ -189,14 +191,27 @@ def _value_rank(value: object) -> tuple[int, Any]:
     return (2, value) if isinstance(value, str) else (1, value)
 
 
-def _number_or_fail(value: object) -> object:
-    if isinstance(value, Decimal):
-        return float(value)
+def _member(value: object) -> str:
+    """Return a value of a key as JSON, a number with all its digits. Raise KeyRefused for a value without such a form.
+
+    A float has 53 bits: another row may have the number that it would make of a Decimal.
+    """
+    if not isinstance(value, Decimal):
+        return _COMPACT.encode(value)
+    if not value.is_finite() or abs(value.adjusted()) > _MOST_DIGITS:
+        raise KeyRefused(f"{shorten(value)} in a key is no number of MySQL")
+    digits = f"{value:f}"
+    return digits.rstrip("0").removesuffix(".") if "." in digits else digits
+
+
+def _refuse(value: object) -> object:
     raise KeyRefused(f"{shorten(value)} in a key is no JSON")
 
 
-#: Writes a key.
-_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_number_or_fail)
+#: Writes names and values of a key.
+_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_refuse)
+#: Most digits of a number before or behind its point. A DOUBLE has up to 324, and 1e999999999 would fill the memory.
+_MOST_DIGITS = 400
 
 
 def _parsed(text: str) -> Any:
@@ -295,6 +310,13 @@ def _is_same(written: Any, given: Any) -> bool:
         return bool(written == given)
     numbers = [each for each in (written, given) if isinstance(each, int | Decimal) and not isinstance(each, bool)]
     return len(numbers) == 2 and Decimal(numbers[0]) == Decimal(numbers[1])
+
+
+def _is_unsigned(column: Column, written: Any, given: Any) -> bool:
+    """Return True if `given` is the unsigned form of a BIGINT UNSIGNED that records show as a negative number."""
+    if column.type != "bigint" or not column.unsigned or type(written) is not int or type(given) is not int:
+        return False
+    return written < 0 and given - written == 1 << 64
 
 
 def absent_records(

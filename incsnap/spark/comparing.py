@@ -46,9 +46,9 @@ _RANGE_ROWS = 200_000
 def compare(spark: SparkSession, settings: Settings, table: str, frame: DataFrame, gtid_set: str) -> DataFrame:
     """Compare the MySQL table with `frame`, and return a DataFrame with a row for each key that differs.
 
-    `table`: `db.table`. `frame` has the table's columns, with the types that incsnap's DataFrames have (docs/spark.md);
-    other columns are ignored. `gtid_set`: what `frame` contains at least. A row of `frame` is right if the table had
-    this row at `gtid_set` or at any time since.
+    `table`: `db.table`, and a name with dots in it in back-ticks. `frame` has the table's columns, with the types that
+    incsnap's DataFrames have (docs/spark.md); other columns are ignored. `gtid_set`: what `frame` contains at least. A
+    row of `frame` is right if the table had this row at `gtid_set` or at any time since.
 
     The result has the columns of the key, `_kind` and `_columns`. `_kind` is `missing`, `wrong`, `extra`, or
     `duplicate` for several rows with one key. `_columns` names the columns that differ from the row at `gtid_set`, if
@@ -93,10 +93,14 @@ class _Compared:
 
 
 def _table_of(name: str) -> TableId:
-    database, dot, table = name.partition(".")
-    if not dot:
-        raise ConfigError(f"compare: {name!r} is not of the form database.table", "Name the table as database.table.")
-    return TableId(database, table)
+    """Return the table that the option `table` of a DataFrame would mean. Raise ConfigError for another text."""
+    try:
+        return TableId.parse(name)
+    except ValueError:
+        raise ConfigError(
+            f"compare: {name!r} is not of the form database.table",
+            "Name the table as database.table. Write a name with dots in it in back-ticks.",
+        ) from None
 
 
 def _refuse_position(connection: Connection[Any], since: GtidSet) -> None:

@@ -42,12 +42,17 @@ class Steps:
     renamed: list[tuple[str, str]]  #: (name, new name) of columns; each new name is free when its turn comes
     widened: list[tuple[StructField, StructField]]  #: columns with a new type: as they are, and as MySQL has them
     added: list[StructField]  #: columns to add
-    new: list[StructField]  #: columns that the stream has brought for the first time: rows get their DEFAULT
+    #: columns that statements have added: rows get their DEFAULT, unless somebody else has added them to the lake
+    new: list[StructField]
     columns: tuple[str, ...]  #: all columns that the stream has brought
 
 
 class NotFollowed(Exception):
     """An error: the lake's table cannot follow. Its text says why."""
+
+
+class NamesSwapped(NotFollowed):
+    """An error: columns have swapped their names. The lake's columns do not show whether somebody has done so there."""
 
 
 def steps(
@@ -58,19 +63,22 @@ def steps(
     `lake`: the table's columns by their names in lower case. `brought`: columns that the stream has brought before.
     `pending`: the statements since, as one; None: no statement, but settings may have changed.
 
-    Raise NotFollowed if it is not clear which column became which, or if a name is taken.
+    Raise NotFollowed if it is not clear which column became which, or if a name is taken. Raise NamesSwapped if columns
+    have swapped their names.
     """
     target = {each.name.lower(): each for each in stream.fields}
     known = {name.lower() for name in brought}
     origins = {} if pending is None or pending.origins is None else pending.origins
     before = {name: origins.get(name, name) for name in target}
     renamed = {former: name for name, former in before.items() if former and former != name}
-    new = [name for name, former in before.items() if former not in known and former not in renamed]
+    is_unclear = pending is not None and pending.origins is None
+    # Settings may have shown a column since. Its old rows have other values than its DEFAULT.
+    new = [name for name, former in before.items() if former is None or (is_unclear and former not in known)]
     # Settings may have left out a column since. Only a statement takes a column away.
     gone = known - set(before.values()) if pending is not None else set()
     have, moved = dict(lake), []
     lost, unknown = [name for name in lake if name in gone], [name for name in new if name not in lake]
-    if pending is not None and pending.origins is None and lost and unknown:
+    if is_unclear and lost and unknown:
         raise NotFollowed(f"columns {', '.join(lost)} may be {', '.join(unknown)} under new names")
     # After an earlier attempt a renamed column may have the name of a lost one.
     taken = {name for former, name in renamed.items() if former not in lake}
@@ -79,8 +87,11 @@ def steps(
     while waiting:
         former = next((each for each, name in waiting.items() if name not in have), "")
         if not former:
-            former, name = next(iter(waiting.items()))
-            raise NotFollowed(f"column {former} has the name {name} now, which another column has in the lake")
+            # A column that the stream has not brought can be renamed or dropped by hand.
+            others = {each: name for each, name in waiting.items() if name not in waiting}
+            former, name = next(iter((others or waiting).items()))
+            why = f"column {former} has the name {name} now, which another column has in the lake"
+            raise NotFollowed(why) if others else NamesSwapped(why)
         name = waiting.pop(former)
         moved.append((have[former].name, target[name].name))
         have[name] = have.pop(former)

@@ -7,10 +7,9 @@ already, and each step may be done twice.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -27,13 +26,13 @@ from pyspark.sql.types import (
 )
 
 from incsnap.errors import ConfigError, shorten
-from incsnap.spark.lake_columns import NotFollowed, Steps, StreamColumns, steps
+from incsnap.spark.lake_columns import NamesSwapped, NotFollowed, Steps, StreamColumns, steps
+from incsnap.spark.lake_state import PROPERTY, LakeState, read_state
 from incsnap.tables import quote
 from incsnap.tasks.described_rows import Alteration
 
 log = logging.getLogger(__name__)
 
-_PROPERTY = "incsnap.merge"
 #: Name of the view that holds DEFAULTs of new columns.
 _DEFAULTS = "incsnap_defaults"
 #: Most characters of an error of Spark. Java's errors begin with long names of classes.
@@ -41,39 +40,8 @@ _MOST_OF_ERROR = 300
 _BY_HAND = "Or change the lake's table by hand so that its columns are those of MySQL, and start the query again."
 _ANEW = (
     "Make the lake's table anew: drop it, and begin with other checkpoints for the query and for checkpoint.location,"
-    f" and snapshot.mode=initial. {_BY_HAND}"
+    " and snapshot.mode=initial."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """The content of the table's property."""
-
-    columns: tuple[str, ...] = ()  #: columns that the stream has brought
-    altered: str = ""  #: id of the last statement behind whose batch's rows the table is; "" for none
-    #: the statements that the table's columns do not follow yet, as one; None if there are none
-    pending: Alteration | None = None
-
-    def without(self, column: str) -> _State:
-        """Return the state behind a step that has dropped a column."""
-        return replace(self, columns=tuple(each for each in self.columns if each.lower() != column.lower()))
-
-    def with_name(self, former: str, name: str) -> _State:
-        """Return the state behind a step that has renamed a column."""
-        columns = (*self.without(former).columns, name)
-        if self.pending is None or self.pending.origins is None:
-            return replace(self, columns=columns)
-        origins = {each: origin for each, origin in self.pending.origins.items() if each != name.lower()}
-        return replace(self, columns=columns, pending=replace(self.pending, origins=origins))
-
-    def dump(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-    @classmethod
-    def load(cls, text: str) -> _State:
-        known = json.loads(text)
-        pending = known["pending"] and Alteration(**known["pending"])
-        return cls(tuple(known["columns"]), known["altered"], pending)
 
 
 class LakeTable:
@@ -81,7 +49,7 @@ class LakeTable:
 
     def __init__(self, spark: SparkSession, name: str, kind: str) -> None:
         self._spark, self._name, self._kind = spark, name, kind
-        self._known: _State | None = None
+        self._known: LakeState | None = None
         #: Columns that the table has followed last, which is most batches.
         self._followed: StreamColumns | None = None
 
@@ -91,11 +59,11 @@ class LakeTable:
             if not self._exists():
                 empty = self._spark.createDataFrame([], StructType(list(columns.fields)))
                 empty.writeTo(self._name).using(self._kind).create()
-                self._write(_State(tuple(columns.names)))
+                self._write(LakeState(tuple(columns.names)))
             elif not self._state.columns:
                 # A table of an earlier release, or one that the user has made.
                 have = {name.lower() for name in self._spark.table(self._name).columns}
-                self._write(_State(tuple(name for name in columns.names if name.lower() in have)))
+                self._write(LakeState(tuple(name for name in columns.names if name.lower() in have)))
         except (AnalysisException, Py4JJavaError) as error:
             raise ConfigError(
                 f"The {self._kind} table {self._name} cannot be read or created: {_reason(error)}",
@@ -136,13 +104,15 @@ class LakeTable:
         try:
             needed = steps(columns, have, state.columns, pending)
         except NotFollowed as error:
-            raise self._not_followed(str(error)) from None
+            raise self._not_followed(str(error), "" if isinstance(error, NamesSwapped) else _BY_HAND) from None
         self._alter_columns(needed)
         state = self._state
         # Rows show the present DEFAULTs of MySQL. A later statement may have changed these.
-        values = columns.defaults if pending is None or is_definition else {}
-        self._fill(needed.new, values, {} if pending is None else pending.defaults)
-        self._write(replace(state, columns=needed.columns, pending=None if by_statements else state.pending))
+        values = columns.defaults if is_definition else {}
+        # The values of a column that somebody else has added are not the query's.
+        new = [each for each in needed.new if each.name.lower() in state.adding]
+        self._fill(new, values, {} if pending is None else pending.defaults)
+        self._write(replace(state, columns=needed.columns, pending=None if by_statements else state.pending, adding=()))
         self._followed = columns
 
     def delete_all(self) -> None:
@@ -152,16 +122,20 @@ class LakeTable:
     # -- the table's property
 
     @property
-    def _state(self) -> _State:
+    def _state(self) -> LakeState:
         if self._known is None:
-            rows = self._spark.sql(f"SHOW TBLPROPERTIES {self._name}").collect()
-            text = next((row["value"] for row in rows if row["key"] == _PROPERTY), None)
-            self._known = _State() if text is None else _State.load(text)
+            try:
+                self._known = read_state(self._spark, self._name)
+            except ValueError as error:
+                raise ConfigError(
+                    f"merge_into cannot read the property {PROPERTY} of {self._name}: {shorten(error)}",
+                    f"Give the property its former value, if you know it. Otherwise: {_ANEW}",
+                ) from None
         return self._known
 
-    def _write(self, state: _State) -> None:
+    def _write(self, state: LakeState) -> None:
         if state != self._known:
-            self._set(_PROPERTY, state.dump())
+            self._set(PROPERTY, state.dump())
             self._known = state
 
     # -- the table's columns
@@ -195,8 +169,26 @@ class LakeTable:
                 f"change column {present.name}, which is {types}",
             )
         if needed.added:
-            columns = ", ".join(f"{quote(each.name)} {each.dataType.simpleString()}" for each in needed.added)
-            self._alter(f"ADD COLUMNS ({columns})", f"add {', '.join(each.name for each in needed.added)}")
+            self._add(needed.added, needed.new)
+
+    def _add(self, added: list[StructField], new: list[StructField]) -> None:
+        """Add columns. Record before which of these are in `new`, so that they get their DEFAULT after a crash too."""
+        before = self._state
+        self._write(replace(before, adding=tuple(each.name.lower() for each in added if each in new)))
+        columns = ", ".join(f"{quote(each.name)} {each.dataType.simpleString()}" for each in added)
+        try:
+            self._alter(f"ADD COLUMNS ({columns})", f"add {', '.join(each.name for each in added)}")
+        except ConfigError:
+            # The user may add the columns by hand now, with values.
+            self._write(before)
+            raise
+        if others := [each.name for each in added if each not in new]:
+            log.warning(
+                "%s: old rows have null in the new columns %s: the query has seen no statement that adds them. Send the"
+                " signal execute-snapshot for the MySQL table to read its rows again.",
+                self._name,
+                ", ".join(others),
+            )
 
     def _fill(self, new: list[StructField], values: Mapping[str, pa.Array], texts: Mapping[str, str]) -> None:
         """Give each row the DEFAULTs of new columns, as MySQL does.
@@ -234,8 +226,7 @@ class LakeTable:
 
     def _set(self, name: str, value: str) -> None:
         """Set a property of the table."""
-        text = value.replace("\\", "\\\\").replace("'", "\\'")
-        self._spark.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ('{name}' = '{text}')")
+        self._spark.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ('{name}' = '{value}')")
 
     def _alter(self, clause: str, what: str) -> None:
         """Run ALTER TABLE. Raise ConfigError if the format cannot do it."""
@@ -245,10 +236,12 @@ class LakeTable:
             raise self._not_followed(f"{self._kind} cannot {what}: {_reason(error)}") from error
         log.info("%s: %s", self._name, clause)
 
-    def _not_followed(self, why: str) -> ConfigError:
+    def _not_followed(self, why: str, by_hand: str = _BY_HAND) -> ConfigError:
         pending = self._state.pending
         by = "" if pending is None else f" behind {pending.sql}"
-        return ConfigError(f"merge_into cannot follow MySQL's columns into {self._name}{by}: {why}", _ANEW)
+        return ConfigError(
+            f"merge_into cannot follow MySQL's columns into {self._name}{by}: {why}", f"{_ANEW} {by_hand}".rstrip()
+        )
 
 
 def _value(text: str, kind: DataType) -> Column:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from decimal import Decimal
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.lock import checkpoint_lock
 from incsnap.checkpoint.object_store import set_access
 from incsnap.config.settings import Settings
+from incsnap.errors import ConfigError, shorten
 from incsnap.monitoring.job_status import Watch
 from incsnap.monitoring.signal_sender import send_signal
 from incsnap.monitoring.status import JobStatus
@@ -24,6 +26,8 @@ from signals.send import new_id
 
 #: Seconds to wait for the checkpoint of this program's previous query: a thread of that query releases it.
 _PATIENCE_SECONDS = 10.0
+#: Most digits of a DECIMAL.
+_MOST_DIGITS = 65
 
 
 class Job:
@@ -69,17 +73,17 @@ class Job:
     def reread(
         self,
         table: str,
-        keys: DataFrame | Sequence[Mapping[str, object]],
+        keys: DataFrame | Sequence[Mapping[str, object] | Row],
         *,
         deletes_absent: bool = False,
         name: str | None = None,
     ) -> str:
         """Ask the job to read the rows of `table` (`db.table`) with these keys again, and return the signal's id.
 
-        `keys` have the columns and the form of the record's key: dicts, or a DataFrame with one row for each key. With
-        `deletes_absent` a key that the table does not have becomes a deletion and a tombstone. A DataFrame is written
-        as Parquet into `incsnap/given-keys` of the checkpoint first. These files stay: delete them when the snapshot
-        has ended. Errors are those of `signal`.
+        `keys` have the columns and the form of the record's key: dicts, Rows, or a DataFrame with one row for each key.
+        With `deletes_absent` a key that the table does not have becomes a deletion and a tombstone. A DataFrame is
+        written as Parquet into `incsnap/given-keys` of the checkpoint first. These files stay: delete them when the
+        snapshot has ended. Errors are those of `signal`, and ConfigError for values that JSON does not have.
 
         >>> job.reread("shop.orders", [{"id": 5}, {"id": 7}], name="orders-5-7")
         'orders-5-7'
@@ -93,7 +97,7 @@ class Job:
             keys.write.parquet(place)
             data["incsnap-keys-file"] = place
         else:
-            data["incsnap-keys"] = [dict(key) for key in keys]
+            data["incsnap-keys"] = [_as_json(key) for key in keys]
         return self.signal("execute-snapshot", data, name=name)
 
     def stop(self) -> None:
@@ -113,6 +117,32 @@ class Job:
         if name.startswith("_"):
             raise AttributeError(f"a Job has no attribute {name!r}")
         return getattr(self.query, name)
+
+
+def _as_json(key: object) -> dict[str, object]:
+    """Return a key of a list with values that JSON has. Raise ConfigError if it has other values."""
+    members = key.asDict() if isinstance(key, Row) else key
+    if not isinstance(members, Mapping):
+        raise ConfigError(
+            f"{shorten(key)} is no key: it is of type {type(key).__name__}",
+            "Give reread a list of dicts, such as [{'id': 5}, {'id': 7}], a list of Rows, or a DataFrame.",
+        )
+    return {name: _as_number(value, name, key) for name, value in members.items()}
+
+
+def _as_number(value: object, name: str, key: object) -> object:
+    """Return a Decimal without a fraction as a whole number, and any other value of JSON as it is."""
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < _MOST_DIGITS:
+        whole = value.to_integral_value()
+        if value == whole:
+            return int(whole)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise ConfigError(
+        f"{name} of the key {shorten(key)} is of type {type(value).__name__}, which JSON has not",
+        "Write the value as the JSON of the record's key has it. By the settings a DATE is the days since 1970, a"
+        " DATETIME the milliseconds or microseconds since 1970, and a DECIMAL or bytes are base64.",
+    )
 
 
 def start(spark: SparkSession, settings: Settings, *, replace_job: bool = False) -> Job:

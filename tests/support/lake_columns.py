@@ -24,6 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import incsnap
 from incsnap.mysql.session import connect
+from incsnap.spark.lake_state import PROPERTY
 from lab.fetched_lake import LAKES
 from lab.lake_query import lake_session
 
@@ -38,9 +39,10 @@ _CUT = "the query is cut off here"
 @click.option("--warehouse", required=True, help="Folder of the lake's tables.")
 @click.option("--step", "steps", multiple=True, help="JSON list of statements on the server, run one after the other.")
 @click.option("--lag", is_flag=True, help="Stop the query while the statements of a step run, except for the first.")
+@click.option("--plain", is_flag=True, help="Before each start write the state as JSON, as earlier releases did.")
 @click.option("--cut", is_flag=True, help="End the query in step n, behind the nth statement that changes the lake.")
 def lake_columns(
-    config: str, table: str, kind: str, warehouse: str, steps: tuple[str, ...], lag: bool, cut: bool
+    config: str, table: str, kind: str, warehouse: str, steps: tuple[str, ...], lag: bool, plain: bool, cut: bool
 ) -> None:
     """Keep a lake's table equal to TABLE (settings in CONFIG) through all steps."""
     name = LAKES[kind].table
@@ -56,6 +58,9 @@ def lake_columns(
             with connection.cursor() as cursor:
                 for statement in json.loads(step):
                     cursor.execute(statement)
+            if plain and number:
+                state = bytes.fromhex(spark.sql(f"SHOW TBLPROPERTIES {name} ('{PROPERTY}')").collect()[0]["value"])
+                spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{PROPERTY}' = '{state.decode()}')")
             if lag and number:
                 query = started(spark, config, table, name, kind)
             deadline = time.monotonic() + _PATIENCE_SECONDS

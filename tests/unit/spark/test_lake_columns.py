@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 )
 
 from incsnap.spark.common_types import holds
-from incsnap.spark.lake_columns import NotFollowed, Steps, StreamColumns, steps
+from incsnap.spark.lake_columns import NamesSwapped, NotFollowed, Steps, StreamColumns, steps
 from incsnap.tasks.described_rows import Alteration
 
 
@@ -130,6 +130,19 @@ def test_columns_that_may_be_renamed_are_refused() -> None:
 def test_a_swap_of_two_names_is_refused() -> None:
     with pytest.raises(NotFollowed, match="another column has in the lake"):
         of("id a b", "id a b", "id a b", {"a": "b", "b": "a"})
+
+
+def test_only_a_name_that_a_column_of_the_users_has_can_be_freed_by_hand() -> None:
+    cases: list[tuple[str, str, str, dict[str, str | None], type[NotFollowed]]] = [
+        ("id a b", "id a b", "id a b", {"a": "b", "b": "a"}, NamesSwapped),
+        ("id a b c", "id a b c", "id a b c", {"a": "b", "b": "c", "c": "a"}, NamesSwapped),
+        ("id a", "id b a", "id b", {"a": "b"}, NotFollowed),
+        ("id a c", "id a b c", "id a b", {"a": "b", "c": "a"}, NotFollowed),
+    ]
+    for names, present, brought, origins, error in cases:
+        with pytest.raises(NotFollowed) as refused:
+            of(names, present, brought, origins)
+        assert type(refused.value) is error
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import doctest
+import json
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import Row
 
 import incsnap
 from incsnap.config.settings import Settings
@@ -117,6 +121,37 @@ def test_a_signal_is_sent_by_the_jobs_channel_with_an_id(tmp_path: Path, monkeyp
 def test_a_signal_that_the_job_would_ignore_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="The signal would be ignored"):
         job_in(tmp_path).signal("execute-snapshot")
+
+
+def test_keys_may_be_rows_of_a_dataframe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+    monkeypatch.setattr(session_job, "send_signal", lambda *signal: sent.append(signal))
+
+    largest = Decimal(f"{2**64 - 1}.{0:040}")
+    job_in(tmp_path).reread("shop.orders", [Row(id=5, part="a"), {"id": Decimal(7), "part": None}, {"id": largest}])
+
+    assert json.loads(json.dumps(sent[0][3]["incsnap-keys"])) == [
+        {"id": 5, "part": "a"},
+        {"id": 7, "part": None},
+        {"id": 2**64 - 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "match"),
+    [
+        ({"day": date(2026, 11, 28)}, "day of the key .* is of type date, which JSON has not"),
+        (Row(at=datetime(2026, 11, 28)), "at of the key .* is of type datetime"),
+        ({"raw": b"x"}, "raw of the key .* is of type bytes"),
+        ({"price": Decimal("1.5")}, "price of the key .* is of type Decimal"),
+        ({"price": Decimal("Infinity")}, "price of the key .* is of type Decimal"),
+        (5, "5 is no key: it is of type int"),
+        ("id", "id is no key: it is of type str"),
+    ],
+)
+def test_a_key_that_json_cannot_carry_is_refused_with_its_type(tmp_path: Path, key: Any, match: str) -> None:
+    with pytest.raises(ConfigError, match=match):
+        job_in(tmp_path).reread("shop.orders", [key])
 
 
 def test_the_example_of_settings_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
