@@ -18,6 +18,7 @@ from incsnap.config.apicurio_settings import ApicurioSettings, apicurio_settings
 from incsnap.connect.avro_difference import differences
 from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
 from incsnap.kafka.refusals import SinkRefused
+from incsnap.kafka.registry_answers import may_pass
 
 _log = logging.getLogger(__name__)
 
@@ -132,7 +133,7 @@ class ApicurioRegistry:
     def _refusal(self, what: str, schema: str, status: int, reason: str) -> IncsnapError:
         """Return the error for the registry's HTTP status."""
         refusal = f"Apicurio's registry {self._settings.url} refused {what}: {reason} (status {status})"
-        if status >= 500 or status in (408, 429):
+        if may_pass(status):
             return ServerUnreachable(refusal)
         if status in (401, 403):
             return ConfigError(
@@ -169,7 +170,7 @@ def _client(settings: ApicurioSettings) -> Any:
     except httpx2.HTTPStatusError as error:
         client.close()
         status = error.response.status_code
-        if status >= 500 or status in (408, 429):
+        if may_pass(status):
             raise
         raise ConfigError(
             f"{settings.token_url} gives no token: status {status}",

@@ -16,6 +16,7 @@ from incsnap.config.registry_settings import client_settings
 from incsnap.connect.avro_difference import differences
 from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
 from incsnap.kafka.refusals import SinkRefused
+from incsnap.kafka.registry_answers import may_pass
 
 _log = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ class Registry:
     def _refusal(self, what: str, subject: str, schema: str, error: Any) -> IncsnapError:
         """Return the error for the registry's HTTP status."""
         status, reason = error.http_status_code, str(error.error_message)
-        if status >= 500 or status in (408, 429):
+        if may_pass(status):
             return ServerUnreachable(f"The schema registry {self._url} failed {what}: {reason} (status {status})")
         if status in (401, 403):
             return ConfigError(

@@ -1,4 +1,4 @@
-"""The first request to a schema registry, before a job starts."""
+"""The answers of a schema registry: to the first request, before a job starts, and those after which to wait."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ def reach(registry: Reachable) -> None:
         if _is_wrong_server(error):
             raise ConfigError(error.message, _HINT) from error
         raise
+
+
+def may_pass(status: int) -> bool:
+    """Return True if a request with this HTTP status may succeed later: the server is busy, or it starts."""
+    return status >= 500 or status in (408, 429)
 
 
 def _is_wrong_server(error: ServerUnreachable) -> bool:
