@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import urllib.request
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from tests.support.kafka import read_all
 pytestmark = pytest.mark.servers
 
 ROWS = 12_000
+HOST = "127.0.0.2"
 
 
 @pytest.fixture
@@ -37,15 +39,38 @@ def play(mysql_address: MySqlAddress, database: str, topic_prefix: str, tmp_path
         yield made
 
 
-def test_the_settings_of_a_first_day_are_obeyed(play: CapturedDatabase) -> None:
-    orders, lines = play.create(ORDERS, ROWS), play.create(ORDER_LINES, 50)
-    odd = TableId(play.database, "odd")
+@pytest.fixture
+def excluded(play: CapturedDatabase) -> Iterator[TableId]:
+    """A table that `table.include.list` takes, in a database that `database.exclude.list` leaves out."""
+    database = f"{play.database}_other"
     with play.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {odd.sql} (id INT PRIMARY KEY, lasted TIME NULL, v INT NULL)")
+        cursor.execute(f"CREATE DATABASE `{database}`")
+        try:
+            yield _odd_table(play, database)
+        finally:
+            cursor.execute(f"DROP DATABASE `{database}`")
+
+
+def _odd_table(play: CapturedDatabase, database: str) -> TableId:
+    table = TableId(database, "odd")
+    with play.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table.sql} (id INT PRIMARY KEY, lasted TIME NULL, v INT NULL, `of-day` DATE)")
+    return table
+
+
+def test_the_settings_of_a_first_day_are_obeyed(play: CapturedDatabase, excluded: TableId) -> None:
+    orders, lines = play.create(ORDERS, ROWS), play.create(ORDER_LINES, 50)
+    odd = _odd_table(play, play.database)
     (port,) = free_ports(1)
     settings = {
-        "table.include.list": rf"{play.database}\.(orders|order_lines|odd|marks)",
+        "database.exclude.list": ".*_other",
+        "table.include.list": rf"{play.database}.*\.(orders|order_lines|odd|marks)",
+        "incsnap.metrics.host": HOST,
         "incsnap.metrics.port": str(port),
+        "provide.transaction.metadata": "true",
+        "topic.transaction": "commits",
+        "enable.time.adjuster": "false",
+        "sanitize.field.names": "true",
         "heartbeat.interval.ms": "300",
         "topic.heartbeat.prefix": "beats",
         "topic.creation.default.replication.factor": "3",
@@ -74,7 +99,7 @@ def test_the_settings_of_a_first_day_are_obeyed(play: CapturedDatabase) -> None:
 
         job.wait_until("the time left is known", time_left_is_known)
         (reading,) = seen
-        _write_what_cannot_be_sent(play, odd)
+        _write_odd_rows(play, odd, excluded)
         assert reading.rows_expected is not None
         assert reading.rows_low is not None
         assert reading.rows_high is not None
@@ -93,7 +118,7 @@ def test_the_settings_of_a_first_day_are_obeyed(play: CapturedDatabase) -> None:
         job.wait_until("the snapshot's end", lambda: notices.completed("first"))
         play.drain(job)
         job.wait_until("a heartbeat", lambda: bool(_heartbeats(play)))
-        assert urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=60).status == 200
+        assert urllib.request.urlopen(f"http://{HOST}:{port}/ready", timeout=60).status == 200
         log = job.log_tail(2_000)
         assert "cannot express; null is written" in log
         assert "holds row images without all columns; it is left out" in log
@@ -104,15 +129,28 @@ def test_the_settings_of_a_first_day_are_obeyed(play: CapturedDatabase) -> None:
     beat = _heartbeats(play)[-1]
     assert beat.keys() >= {"ts_ms"}
     sent = [read.value for part in range(2) for read in read_all(play.kafka, play.topic(odd), [part])]
-    assert [json.loads(value or b"")["after"] for value in sent] == [{"id": 1, "lasted": None, "v": 0}]
+    year_12 = (datetime.date(12, 3, 4) - datetime.date(1970, 1, 1)).days
+    assert [json.loads(value or b"")["after"] for value in sent] == [
+        {"id": 1, "lasted": None, "v": 0, "of_day": year_12}
+    ]
+    commits = [json.loads(read.value or b"") for read in read_all(play.kafka, f"{play.prefix}.commits", range(2))]
+    counted = {each["data_collection"] for commit in commits for each in commit.get("data_collections") or ()}
+    assert str(odd) in counted
+    topics = AdminClient({"bootstrap.servers": play.kafka}).list_topics(timeout=60).topics
+    assert play.topic(odd) in topics
+    assert [topic for topic in topics if excluded.database in topic] == []
     for verdict in play.verdicts():
         assert verdict.faults(1) == []
 
 
-def _write_what_cannot_be_sent(play: CapturedDatabase, table: TableId) -> None:
-    """Write a time that Connect's Time cannot express, then change it in a session that logs no whole rows."""
+def _write_odd_rows(play: CapturedDatabase, table: TableId, excluded: TableId) -> None:
+    """Write a time that Connect's Time cannot express, then change the row in a session that logs no whole rows.
+
+    The row has a day of the year 12. The table that is excluded has the same row.
+    """
     with play.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"INSERT INTO {table.sql} VALUES (1, '30:00:00', 0)")
+        cursor.execute(f"INSERT INTO {excluded.sql} VALUES (1, '30:00:00', 0, '0012-03-04')")
+        cursor.execute(f"INSERT INTO {table.sql} VALUES (1, '30:00:00', 0, '0012-03-04')")
         cursor.execute("SET SESSION binlog_row_image = MINIMAL")
         cursor.execute(f"UPDATE {table.sql} SET v = 1")
 
@@ -126,7 +164,7 @@ def _limits(play: CapturedDatabase) -> list[tuple[str, int]]:
 
 
 def _metrics(port: int) -> str:
-    answer = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60)
+    answer = urllib.request.urlopen(f"http://{HOST}:{port}/metrics", timeout=60)
     text: str = answer.read().decode()
     return text
 
