@@ -1,6 +1,7 @@
 """The identity of a checkpoint, and the starts that it has announced. A copy of a checkpoint has another identity.
 
-The file `start.json` has the ids of the starts that this checkpoint has announced last, newest first.
+The file `start.json` has the ids of starts that this checkpoint has announced: the newest one, then the one that owned the prefix before,
+then earlier ones.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class OwnCheckpoint:
 
     location: str  #: `checkpoint.location`, absolute if it is a path
     lock: str  #: identity of what is locked; "" if nothing can be locked (hdfs:, gs:)
-    starts: tuple[str, ...]  #: ids of the starts that this checkpoint has announced last
+    starts: tuple[str, ...]  #: ids of starts that this checkpoint has announced, the newest one first
     job: str = ""  #: job id; "" in a new checkpoint
     batch: int = 0  #: number of the newest planned batch
     buckets: int = 0  #: how many buckets the job has; 0 in a new checkpoint

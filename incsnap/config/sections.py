@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from urllib.parse import urlparse
 
@@ -30,6 +31,8 @@ from incsnap.tables import TableId
 _DAY_SECONDS = 86_400.0
 #: Channels that exist only in Debezium.
 _ABSENT_CHANNELS = ("jmx", "in-process")
+#: A URI of a folder on this machine. Spark takes `#` and `?` as parts of the folder's name, and PyArrow does not.
+_FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(/(?!/)[^#?]*)", re.IGNORECASE)
 
 
 def mysql(reader: SettingsReader) -> MySqlSettings:
@@ -204,6 +207,11 @@ def checkpoint_location(reader: SettingsReader) -> str:
         # Spark's name for s3 and s3n is s3a.
         return f"s3a{location[len(scheme) :]}"
     if scheme == "file":
-        # Spark reads file:/a, file:///a and file://localhost/a as one path. incsnap's lock is to be one too.
-        return f"file://{urlparse(location).path}"
+        # Spark reads file:/a, file:///a and file://localhost/a as one path, so the lock needs one path for them.
+        local = _FILE_URI.fullmatch(location)
+        if local is None:
+            allowed = "the file: URI of a folder of this machine without # and ?. Write the folder's path instead"
+            reader.problem("checkpoint.location", allowed)
+            return location
+        return f"file://{local[1]}"
     return os.path.abspath(location) if location and len(scheme) < 2 else location

@@ -84,6 +84,11 @@ _GONE = (
     "The job creates the topic again (topic.creation.*) and repeats the batch. Its earlier records are gone: signal"
     " execute-snapshot to send the present rows."
 )
+#: The repair for records that brokers have not taken before the time of the transaction has passed.
+_SLOW = (
+    "A broker is away, or the line to Kafka is slow. If it is slow, raise producer.transaction.timeout.ms, up to the"
+    " brokers' transaction.max.timeout.ms. The batch is repeated."
+)
 
 
 def sink_error(what: str, error: ClientError, transactional_id: str) -> SinkError:
@@ -101,4 +106,5 @@ def sink_error(what: str, error: ClientError, transactional_id: str) -> SinkErro
         return SinkRefused(f"Kafka refused {what}: {error.text}", _REFUSALS[error.code])
     if error.code == KafkaError.UNKNOWN_TOPIC_OR_PART:
         return SinkError(f"Kafka failed {what}: {error.text}", _GONE)
-    return SinkError(f"Kafka failed {what}: {error.text}")
+    hint = _SLOW if error.code == KafkaError._MSG_TIMED_OUT else None
+    return SinkError(f"Kafka failed {what}: {error.text}", hint)

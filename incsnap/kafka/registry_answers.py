@@ -1,4 +1,4 @@
-"""The answers of a schema registry: to the first request, before a job starts, and those after which to wait."""
+"""The answers of a schema registry: the first one, before a job starts, and the HTTP statuses that may pass."""
 
 from __future__ import annotations
 

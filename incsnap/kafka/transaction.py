@@ -211,17 +211,17 @@ class Transaction:
             self._producer.close()
 
     def _waits_for_fewer(self) -> Callable[[], bool]:
-        """Return a question: have brokers taken records since it was asked last?
+        """Return a function that returns True if brokers have taken records since its last call and must take more.
 
         A slow line takes more than `STEP_SECONDS` for the records of a large batch. Brokers end the transaction after
-        transaction.timeout.ms in any case.
+        transaction.timeout.ms in any case. A commit whose records are all taken waits only for the coordinator.
         """
         waiting = self._producer.waiting
 
         def goes_on() -> bool:
             nonlocal waiting
             before, waiting = waiting, self._producer.waiting
-            return waiting < before
+            return 0 < waiting < before
 
         return goes_on
 
@@ -241,14 +241,16 @@ class Transaction:
         try:
             return with_retries(doing, call, patience, goes_on)
         except ClientError as error:
+            passed = time.monotonic() - self._began
             if self._looks and error.code in FENCED:
                 with contextlib.suppress(ClientError):
                     self._writer.look(STEP_SECONDS)
-            raise self._failure(doing, error) from error
+            raise self._failure(doing, error, passed) from error
 
-    def _failure(self, doing: str, error: ClientError) -> SinkError:
+    def _failure(self, doing: str, error: ClientError, passed: float) -> SinkError:
+        """Return the error to raise for `error`, which came `passed` seconds after the transaction's beginning."""
         where = f"{doing} (bucket {self._bucket}, batch {self._batch})"
-        if error.code in FENCED and self._looks and time.monotonic() - self._began > self._writer.timeout_seconds:
+        if error.code in FENCED and self._looks and passed > self._writer.timeout_seconds:
             return SinkError(
                 f"Kafka ended the transaction while {where}: it took longer than transaction.timeout.ms,"
                 f" {self._writer.timeout_seconds:.0f} s",

@@ -18,7 +18,7 @@ from incsnap.planner.one_start import PrefixState, judge
 
 log = logging.getLogger(__name__)
 
-#: Most earlier starts that a checkpoint keeps.
+#: Most earlier starts that a checkpoint keeps. Any of them may still own the prefix while later starts fail.
 _KEPT = 16
 #: The place where a replaced job has ended. Each port has its own class for such a place.
 Ending = TypeVar("Ending")

@@ -127,11 +127,14 @@ def _as_json(key: object) -> dict[str, object]:
             f"{shorten(key)} is no key: it is of type {type(key).__name__}",
             "Give reread a list of dicts, such as [{'id': 5}, {'id': 7}], a list of Rows, or a DataFrame.",
         )
-    return {name: _as_number(value, name, key) for name, value in members.items()}
+    return {name: _json_value(value, name, key) for name, value in members.items()}
 
 
-def _as_number(value: object, name: str, key: object) -> object:
-    """Return a Decimal without a fraction as a whole number, and any other value of JSON as it is."""
+def _json_value(value: object, name: str, key: object) -> object:
+    """Return a Decimal without a fraction as a whole number, and any other value of JSON as it is.
+
+    Raise ConfigError for a value that JSON does not have.
+    """
     if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < _MOST_DIGITS:
         whole = value.to_integral_value()
         if value == whole:

@@ -170,6 +170,11 @@ def test_each_form_of_a_local_uri_names_one_checkpoint(location: str) -> None:
     assert loaded_with(checkpoint__location=location).settings.checkpoint_location == "file:///data/x"
 
 
+@pytest.mark.parametrize("location", ["file:///data/x#1", "file:/data/x?y", "file:data/x", "file://elsewhere/data/x"])
+def test_a_local_uri_whose_folder_is_unclear_is_refused(location: str) -> None:
+    assert "is not the file: URI of a folder of this machine" in problems_with(checkpoint__location=location)
+
+
 def test_a_number_in_a_file_of_its_own_may_end_with_a_newline(tmp_path: Path) -> None:
     (tmp_path / "port").write_text("3307\n")
     assert loaded_with(database__port=f"${{directory:{tmp_path}:port}}").settings.mysql.port == 3307
