@@ -46,7 +46,7 @@ class Audit:
     repeated: int = 0  #: records that Debezium has repeated within its own phase
     stale: int = 0  #: rows that Debezium has read again as they were before a prepared XA transaction
     again: int = 0  #: records that incsnap has sent again behind a repetition that was cut short
-    #: transactions of which both engines have sent rows, by the number of the seam between them
+    #: tables with a transaction of which both engines have sent rows, by the number of the seam between them
     cut: dict[int, set[str]] = field(default_factory=dict)
     _histories: dict[tuple[str, tuple[Any, ...]], KeyHistory] = field(default_factory=dict)
     _seen: dict[int, int] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class Audit:
         if first is None:
             gtid = str(record.source.get("gtid") or "")
             if self._gtids.setdefault(gtid, phase) == phase - 1:
-                self.cut.setdefault(phase - 1, set()).add(gtid)
+                self.cut.setdefault(phase - 1, set()).add(record.table)
             return False
         if first == phase and phase % 2 == 0:
             self.repeated += 1

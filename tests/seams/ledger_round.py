@@ -93,6 +93,7 @@ class Round:
                 if altered := random.random() < 0.5:
                     writing.alter()
                     self._reaches("the job behind the ALTER TABLE")
+                    self._outcome.hits["in: before an ALTER TABLE"] += 1
                 updates = writing.update_big(random.randint(0, 1))
                 time.sleep(random.uniform(0.0, 2.0))
                 self._job.stop()
@@ -118,9 +119,10 @@ class Round:
 
         read_topics(self._play.kafka, self._topics(), observe)
         outcome.records, outcome.repeated, outcome.again = audit.records, audit.repeated, audit.again
-        for direction, seams in (("in", [each for each in audit.cut if not each % 2]),
-                                 ("out", [each for each in audit.cut if each % 2])):  # fmt: skip
-            outcome.hits[f"{direction}: both have sent rows of one transaction"] += len(seams)
+        for seam, tables in audit.cut.items():
+            direction = "out" if seam % 2 else "in"
+            outcome.hits[f"{direction}: both have sent rows of one transaction"] += 1
+            outcome.hits[f"{direction}: both have sent rows of a transaction of 10,000 rows"] += "big" in tables
         outcome.hits["Debezium has read rows as they were before a prepared XA transaction"] += bool(audit.stale)
         outcome.wrong += audit.faults()
         with closing(self._play.connect()) as connection, connection.cursor() as cursor:

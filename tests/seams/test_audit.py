@@ -79,4 +79,4 @@ def test_a_transaction_of_which_both_have_sent_rows_is_counted() -> None:
     rest = change(2, "u", 2, 3, _OURS)
     rest = Record(rest.table, rest.key, rest.op, rest.before, rest.after, {**rest.source, "row": 1})
 
-    assert audited([*FIRST[:2], rest], 2).cut == {0: {"g:2"}}
+    assert audited([*FIRST[:2], rest], 2).cut == {0: {"orders"}}
