@@ -6,7 +6,6 @@ ALTER of a copy and its RENAME loses nothing.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -32,7 +31,12 @@ from incsnap.snapshot.notifications import ONLINE_DDL_SWAP, ONLINE_DDL_TABLE
 from incsnap.snapshot.offset import Offset
 from incsnap.tables import TableId
 
-log = logging.getLogger(__name__)
+
+def present_tables(settings: Settings, connection: Connection[Any]) -> OnlineTables:
+    """Return the tables of tools that the server has now; none if they are captured like any other."""
+    if settings.online_ddl_tables != "ignore":
+        return OnlineTables()
+    return online_tables(connection, tables(connection, settings.tables.of_whole_databases()))
 
 
 class OnlineDdl:
@@ -42,12 +46,6 @@ class OnlineDdl:
         self.leaves_out = settings.online_ddl_tables == "ignore"  #: whether tables of tools are not captured
         self._included = settings.tables
         self._files = ValueFiles(files, "online", "the tables of tools for online schema changes", OnlineTables)
-
-    def first(self, connection: Connection[Any]) -> str:
-        """Return the file for the first offset of a new job: the server's tables tell of runs that are under way."""
-        if not self.leaves_out:
-            return ""
-        return self.keep(online_tables(connection, tables(connection, self._included.of_whole_databases())))
 
     def at(self, offset: Offset) -> OnlineTables | None:
         """Return the tables of tools at the end of a batch; None if they are captured like any other."""
