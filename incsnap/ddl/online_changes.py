@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from incsnap.ddl.online_ddl import after_statement
@@ -42,12 +42,14 @@ def with_steps(
     changes: Sequence[SchemaChange],
     watches: Callable[[str], bool],
     later: Sequence[SchemaChange] = (),
+    written: Collection[str] = (),
 ) -> OnlineBatch:
     """Return the statements with their steps, and the tables of tools behind them.
 
     `tables` are those before the statements. A copy may be recognised by a later statement of the batch, or by one of
     `later`, which are the statements behind the batch as far as they are known. The statements before are then the
-    tool's too.
+    tool's too. `written`: captured tables with rows in the batch, as `TableId.folded` gives their names. Such a table
+    without a trace is one like any other, so its statements are shown.
     """
     steps: list[OnlineStep] = []
     recognised: list[OnlineTable] = []
@@ -55,9 +57,9 @@ def with_steps(
     #: Copies without a trace so far -> numbers of the statements that name them.
     waiting: dict[str, list[int]] = {}
     for number, change in enumerate((*changes, *later)):
-        before = {each.table.folded: each.trace for each in tables.certain()}
+        before, former = {each.table.folded: each.trace for each in tables.certain()}, tables
         tables, step = after_change(tables, change, watches)
-        steps.append(step or NO_STEP)
+        steps.append(_with_tables_shown(step or NO_STEP, (*former.tables, *tables.tables), written))
         for each in tables.tables:
             key = each.table.folded
             if not each.is_certain and change.touches(each.table):
@@ -70,3 +72,15 @@ def with_steps(
         end = tables if number < len(changes) else end
     stepped = tuple(replace(change, online=step) for change, step in zip(changes, steps[: len(changes)], strict=True))
     return OnlineBatch(stepped, end, tuple(recognised))
+
+
+def _with_tables_shown(step: OnlineStep, known: Collection[OnlineTable], written: Collection[str]) -> OnlineStep:
+    """Return the step without hidden tables that have rows and no trace of a tool.
+
+    `known` are the tables before and behind the statement.
+    """
+    if not (step.hidden and written):
+        return step
+    certain = {each.table.folded for each in known if each.is_certain}
+    shown = {each.table.folded for each in known if each.is_alike and each.table.folded in written} - certain
+    return replace(step, hidden=frozenset(table for table in step.hidden if table.folded not in shown))

@@ -6,7 +6,7 @@ ALTER of a copy and its RENAME loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -75,15 +75,15 @@ class OnlineDdl:
             return advance, OnlineTables(), ()
         if not advance.changes and not before.tables:
             return advance, before, ()
-        watches = self._included.may_include_database
-        batch = with_steps(before, advance.changes, watches)
+        watches, written = self._included.may_include_database, {table.folded for table in advance.tables}
+        batch = with_steps(before, advance.changes, watches, written=written)
         if advance.changes and not all(each.is_certain for each in batch.tables.tables):
             try:
                 _, later = DefinitionsAt(connection, tail, advance.end, same_server).answer(lambda: None, WAIT_SECONDS)
             except NotCertain:
                 later = tail.changes_behind(advance.end, (advance.end.file, advance.end.pos), 0.0) or ()
-            batch = with_steps(before, advance.changes, watches, later)
-        changes, after = self._alike(batch.changes, _without_rows(batch.tables, advance), connection)
+            batch = with_steps(before, advance.changes, watches, later, written)
+        changes, after = self._alike(batch.changes, _without_rows(batch.tables, written), connection)
         commands = tuple(_reports(f"online-ddl-{start.batch + 1}", batch.recognised, changes))
         return replace(advance, changes=changes), after, commands
 
@@ -130,10 +130,9 @@ def _altered_tables(copy: TableId) -> Iterator[TableId]:
         yield TableId(copy.database, name)
 
 
-def _without_rows(online: OnlineTables, advance: Advance) -> OnlineTables:
+def _without_rows(online: OnlineTables, written: Collection[str]) -> OnlineTables:
     """Return `online` without tables that look like copies and have rows before a trace of a tool: they are tables like
-    any other."""
-    written = {table.folded for table in advance.tables}
+    any other. `written`: as in `with_steps`."""
     left = tuple(each for each in online.tables if each.is_certain or each.table.folded not in written)
     return online if len(left) == len(online.tables) else replace(online, tables=left)
 

@@ -21,7 +21,7 @@ from incsnap.config.settings import StartPlace
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.online_runs import gh_ost, pt_osc, revert, spirit
-from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.planned_job import PlannedJob, read_to_the_end, settings_of
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
@@ -321,6 +321,18 @@ def test_a_real_table_with_such_a_name_is_captured(make: Any) -> None:
     migration.run("RENAME TABLE t TO x, _t_new TO t")
     migration.until_event(migration.insert())
     assert "ONLINE_DDL_SWAP" not in {each["type"] for each in migration.notifications()}
+
+
+def test_an_alter_of_a_real_table_with_such_a_name_is_reported(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    migration = make()
+    migration.run("CREATE TABLE _t_new LIKE t")
+    migration.until_event(migration.insert())
+    read_to_the_end(monkeypatch, migration.address)
+    alter = "ALTER TABLE _t_new RENAME COLUMN v TO w"
+    migration.run("INSERT INTO _t_new SELECT * FROM t", alter)
+    migration.until_event(migration.insert())
+    assert migration.schema_changes()[-1] == ("ALTER", ["_t_new"], alter)
+    assert migration.columns_after() == [["id", "w"]]
 
 
 def test_the_setting_gives_debeziums_way(make: Any) -> None:

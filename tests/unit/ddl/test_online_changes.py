@@ -63,6 +63,27 @@ def test_a_copy_that_was_dropped_before_is_another_table() -> None:
     assert [change.online.hides(COPY) for change in stepped[:3]] == [False, False, True]
 
 
+@pytest.mark.parametrize("border", [0, 1, 2])
+def test_a_table_with_rows_and_no_trace_is_shown(border: int) -> None:
+    changes = _changes(["CREATE TABLE shop._t_new LIKE shop.t", "ALTER TABLE shop._t_new RENAME COLUMN a TO b"])
+    before = with_steps(NOTHING, changes[:border], bool)
+    rest = changes[border:]
+    hidden = [change.online.hides(COPY) for change in (*before.changes, *with_steps(before.tables, rest, bool).changes)]
+    assert hidden == [True, True]
+    stepped = with_steps(before.tables, rest, bool, written={COPY.folded}).changes
+    assert not any(change.online.hides(COPY) for change in stepped)
+    drop = _changes(["DROP TABLE shop._t_new"])
+    stepped = with_steps(before.tables, [*rest, *drop], bool, written={COPY.folded}).changes
+    assert not any(change.online.hides(COPY) for change in stepped)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_rows_of_a_copy_that_has_a_trace_show_nothing(run: list[str]) -> None:
+    changes = _changes(run)
+    written = {f"shop._t_{ending}" for ending in ("gho", "new")}
+    assert with_steps(NOTHING, changes, bool, written=written) == with_steps(NOTHING, changes, bool)
+
+
 def test_tables_of_databases_that_nobody_watches_are_not_followed() -> None:
     for run in RUNS.values():
         tables = NOTHING
