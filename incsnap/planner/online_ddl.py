@@ -18,7 +18,7 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.config.settings import Settings
 from incsnap.ddl.follow import follow
-from incsnap.ddl.online_changes import with_steps
+from incsnap.ddl.online_changes import Swap, with_steps
 from incsnap.ddl.online_names import PT_OSC
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.table_definition import Definitions
@@ -68,7 +68,8 @@ class OnlineDdl:
         notifications about them.
 
         A later statement may tell whose table a statement of the batch has made. So the tail reads on to the end of the
-        binlog before such a batch, if it can in `WAIT_SECONDS`. `same_server` is that of `DefinitionsAt`.
+        binlog before such a batch, if it can in `WAIT_SECONDS`. `same_server` is that of `DefinitionsAt`. A job's first
+        batch reports the tables of runs that are under way at its start.
         """
         before = self.at(start)
         if before is None:
@@ -84,7 +85,8 @@ class OnlineDdl:
                 later = tail.changes_behind(advance.end, (advance.end.file, advance.end.pos), 0.0) or ()
             batch = with_steps(before, advance.changes, watches, later, written)
         changes, after = self._alike(batch.changes, _without_rows(batch.tables, written), connection)
-        commands = tuple(_reports(f"online-ddl-{start.batch + 1}", batch.recognised, changes))
+        recognised = (*(() if start.batch else before.certain()), *batch.recognised)
+        commands = tuple(_reports(f"online-ddl-{start.batch + 1}", recognised, batch.swaps))
         return replace(advance, changes=changes), after, commands
 
     def _alike(
@@ -137,13 +139,16 @@ def _without_rows(online: OnlineTables, written: Collection[str]) -> OnlineTable
     return online if len(left) == len(online.tables) else replace(online, tables=left)
 
 
-def _reports(name: str, recognised: tuple[OnlineTable, ...], changes: tuple[SchemaChange, ...]) -> Iterator[Command]:
-    """Yield a notification for each table that is recognised in the batch, and for each swap."""
+def _reports(name: str, recognised: tuple[OnlineTable, ...], swaps: tuple[Swap, ...]) -> Iterator[Command]:
+    """Yield a notification for each table that is recognised in the batch, and for each swap.
+
+    The notification of the swap names the former table.
+    """
     for each in recognised:
         if each.role != "former":
             altered = (("altered", str(each.of)),) if each.of is not None else ()
             trace = (("tool", each.tool), *altered, ("trace", each.trace))
             yield Report(name, ONLINE_DDL_TABLE, (("data_collections", str(each.table)), *trace))
-    for change in changes:
-        for table, tool, _ in change.online.swaps:
-            yield Report(name, ONLINE_DDL_SWAP, (("data_collections", str(table)), ("tool", tool)))
+    for swap in swaps:
+        former = (("former", str(swap.former)),) if swap.former is not None else ()
+        yield Report(name, ONLINE_DDL_SWAP, (("data_collections", str(swap.table)), ("tool", swap.tool), *former))

@@ -356,6 +356,7 @@ def test_a_job_that_begins_in_the_middle_of_a_run_knows_its_tables(make: Any) ->
     created = {names[0] for type_, names, _ in migration.schema_changes() if type_ == "CREATE"}
     assert created == {"t", "u"}
     assert migration.topics_in_kafka() == {"t", "u"}
+    assert migration.recognised() == {"_t_ghc", "_t_gho", "_u_new"}
 
 
 def test_a_job_that_begins_in_the_middle_of_a_run_knows_a_copy_by_its_triggers_alone(make: Any) -> None:
@@ -369,6 +370,7 @@ def test_a_job_that_begins_in_the_middle_of_a_run_knows_a_copy_by_its_triggers_a
     migration.job.batches_until(lambda: not migration.job.offset.snapshot.active, "the end of the snapshot")
     assert migration.topics() == {"t", "u"}
     assert migration.topics_in_kafka() == {"t", "u"}
+    assert migration.recognised() == {"u_v2"}
 
 
 def test_a_job_from_a_place_in_the_middle_of_a_run_knows_no_table_from_before(make: Any) -> None:

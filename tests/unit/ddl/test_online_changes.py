@@ -18,6 +18,8 @@ from tests.support.online_runs import GH_OST, GH_OST_TWO_STEP, PT_OSC, SPIRIT, g
 NOTHING = OnlineTables()
 COPY = TableId("shop", "_t_new")
 RUNS = {"gh-ost": GH_OST, "two-step": GH_OST_TWO_STEP, "pt-osc": PT_OSC, "spirit": SPIRIT}
+#: The end of a run with --alter-foreign-keys-method=drop_swap, in place of the RENAME of both tables.
+DROP_SWAP = ("DROP TABLE IF EXISTS shop.t", "RENAME TABLE shop._t_new TO shop.t")
 
 
 def _changes(statements: Sequence[str]) -> list[SchemaChange]:
@@ -82,6 +84,27 @@ def test_rows_of_a_copy_that_has_a_trace_show_nothing(run: list[str]) -> None:
     changes = _changes(run)
     written = {f"shop._t_{ending}" for ending in ("gho", "new")}
     assert with_steps(NOTHING, changes, bool, written=written) == with_steps(NOTHING, changes, bool)
+
+
+@pytest.mark.parametrize(
+    ("run", "former"),
+    [
+        (GH_OST, ["_t_del"]),
+        (GH_OST_TWO_STEP, ["_t_del"]),
+        (PT_OSC, ["_t_old"]),
+        (SPIRIT, ["_t_old"]),
+        ([*gh_ost(drops_old=False), *revert()], ["_t_del", "_t_rev_del"]),
+        ([*PT_OSC[:5], *DROP_SWAP], [None]),
+        ([*gh_ost(drops_old=False), *PT_OSC[:5], *DROP_SWAP], ["_t_del", None]),
+    ],
+)
+def test_a_swap_names_the_former_table(run: list[str], former: list[str | None]) -> None:
+    changes = _changes(run)
+    expected = [None if name is None else TableId("shop", name) for name in former]
+    borders: Sequence[int]
+    for borders in ((), range(1, len(changes))):
+        swaps = [swap for batch in _in_batches(changes, borders) for swap in batch.swaps]
+        assert [(swap.table, swap.former) for swap in swaps] == [(TableId("shop", "t"), each) for each in expected]
 
 
 def test_tables_of_databases_that_nobody_watches_are_not_followed() -> None:
