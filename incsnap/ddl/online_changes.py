@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from incsnap.ddl.online_ddl import after_statement
+from incsnap.ddl.online_names import GH_OST
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.events import NO_STEP, OnlineStep, SchemaChange
+from incsnap.tables import TableId
 
 
 def after_change(
@@ -29,12 +31,22 @@ def after_change(
 
 
 @dataclass(frozen=True, slots=True)
+class Swap:
+    """A swap by which a tool has altered a table."""
+
+    table: TableId  #: the altered table
+    tool: str  #: the tool
+    former: TableId | None  #: name that the table before the swap has now; None if the tool has dropped that table
+
+
+@dataclass(frozen=True, slots=True)
 class OnlineBatch:
     """The statements of a batch, followed."""
 
     changes: tuple[SchemaChange, ...]  #: the statements, each with its step
     tables: OnlineTables  #: tables of tools behind the last statement
     recognised: tuple[OnlineTable, ...] = ()  #: tables that a statement of the batch has shown to be a tool's
+    swaps: tuple[Swap, ...] = ()  #: swaps of the batch, in order
 
 
 def with_steps(
@@ -42,22 +54,27 @@ def with_steps(
     changes: Sequence[SchemaChange],
     watches: Callable[[str], bool],
     later: Sequence[SchemaChange] = (),
+    written: Collection[str] = (),
 ) -> OnlineBatch:
     """Return the statements with their steps, and the tables of tools behind them.
 
     `tables` are those before the statements. A copy may be recognised by a later statement of the batch, or by one of
     `later`, which are the statements behind the batch as far as they are known. The statements before are then the
-    tool's too.
+    tool's too. `written`: captured tables with rows in the batch, as `TableId.folded` gives their names. Such a table
+    without a trace is one like any other, so its statements are shown.
     """
     steps: list[OnlineStep] = []
     recognised: list[OnlineTable] = []
+    swaps: list[Swap] = []
     end = tables
     #: Copies without a trace so far -> numbers of the statements that name them.
     waiting: dict[str, list[int]] = {}
     for number, change in enumerate((*changes, *later)):
-        before = {each.table.folded: each.trace for each in tables.certain()}
+        before, former = {each.table.folded: each.trace for each in tables.certain()}, tables
         tables, step = after_change(tables, change, watches)
-        steps.append(step or NO_STEP)
+        steps.append(_with_tables_shown(step or NO_STEP, (*former.tables, *tables.tables), written))
+        if number < len(changes):
+            swaps += (Swap(of, tool, _former(tables, change, of, tool)) for of, tool, _ in steps[-1].swaps)
         for each in tables.tables:
             key = each.table.folded
             if not each.is_certain and change.touches(each.table):
@@ -69,4 +86,27 @@ def with_steps(
         waiting = {key: numbers for key, numbers in waiting.items() if tables.has(key)}
         end = tables if number < len(changes) else end
     stepped = tuple(replace(change, online=step) for change, step in zip(changes, steps[: len(changes)], strict=True))
-    return OnlineBatch(stepped, end, tuple(recognised))
+    return OnlineBatch(stepped, end, tuple(recognised), tuple(swaps))
+
+
+def _with_tables_shown(step: OnlineStep, known: Collection[OnlineTable], written: Collection[str]) -> OnlineStep:
+    """Return the step without hidden tables that have rows and no trace of a tool.
+
+    `known` are the tables before and behind the statement.
+    """
+    if not (step.hidden and written):
+        return step
+    certain = {each.table.folded for each in known if each.is_certain}
+    shown = {each.table.folded for each in known if each.is_alike and each.table.folded in written} - certain
+    return replace(step, hidden=frozenset(table for table in step.hidden if table.folded not in shown))
+
+
+def _former(tables: OnlineTables, change: SchemaChange, of: TableId, tool: str) -> TableId | None:
+    """Return the name that the former table `of` has behind the swap `change` by `tool`; None if the tool has dropped
+    that table.
+
+    gh-ost may have renamed the former table in an earlier statement (`--cut-over=two-step`).
+    """
+    formers = (each for each in tables.certain() if each.role == "former" and each.tool == tool)
+    left = [each.table for each in formers if each.of is not None and each.of.folded == of.folded]
+    return left[-1] if left and (tool == GH_OST or change.touches(left[-1])) else None

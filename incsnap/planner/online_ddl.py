@@ -6,8 +6,7 @@ ALTER of a copy and its RENAME loses nothing.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +18,7 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.config.settings import Settings
 from incsnap.ddl.follow import follow
-from incsnap.ddl.online_changes import with_steps
+from incsnap.ddl.online_changes import Swap, with_steps
 from incsnap.ddl.online_names import PT_OSC
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.table_definition import Definitions
@@ -32,7 +31,12 @@ from incsnap.snapshot.notifications import ONLINE_DDL_SWAP, ONLINE_DDL_TABLE
 from incsnap.snapshot.offset import Offset
 from incsnap.tables import TableId
 
-log = logging.getLogger(__name__)
+
+def present_tables(settings: Settings, connection: Connection[Any]) -> OnlineTables:
+    """Return the tables of tools that the server has now; none if they are captured like any other."""
+    if settings.online_ddl_tables != "ignore":
+        return OnlineTables()
+    return online_tables(connection, tables(connection, settings.tables.of_whole_databases()))
 
 
 class OnlineDdl:
@@ -42,12 +46,6 @@ class OnlineDdl:
         self.leaves_out = settings.online_ddl_tables == "ignore"  #: whether tables of tools are not captured
         self._included = settings.tables
         self._files = ValueFiles(files, "online", "the tables of tools for online schema changes", OnlineTables)
-
-    def first(self, connection: Connection[Any]) -> str:
-        """Return the file for the first offset of a new job: the server's tables tell of runs that are under way."""
-        if not self.leaves_out:
-            return ""
-        return self.keep(online_tables(connection, tables(connection, self._included.of_whole_databases())))
 
     def at(self, offset: Offset) -> OnlineTables | None:
         """Return the tables of tools at the end of a batch; None if they are captured like any other."""
@@ -70,23 +68,25 @@ class OnlineDdl:
         notifications about them.
 
         A later statement may tell whose table a statement of the batch has made. So the tail reads on to the end of the
-        binlog before such a batch, if it can in `WAIT_SECONDS`. `same_server` is that of `DefinitionsAt`.
+        binlog before such a batch, if it can in `WAIT_SECONDS`. `same_server` is that of `DefinitionsAt`. A job's first
+        batch reports the tables of runs that are under way at its start.
         """
         before = self.at(start)
         if before is None:
             return advance, OnlineTables(), ()
         if not advance.changes and not before.tables:
             return advance, before, ()
-        watches = self._included.may_include_database
-        batch = with_steps(before, advance.changes, watches)
+        watches, written = self._included.may_include_database, {table.folded for table in advance.tables}
+        batch = with_steps(before, advance.changes, watches, written=written)
         if advance.changes and not all(each.is_certain for each in batch.tables.tables):
             try:
                 _, later = DefinitionsAt(connection, tail, advance.end, same_server).answer(lambda: None, WAIT_SECONDS)
             except NotCertain:
                 later = tail.changes_behind(advance.end, (advance.end.file, advance.end.pos), 0.0) or ()
-            batch = with_steps(before, advance.changes, watches, later)
-        changes, after = self._alike(batch.changes, _without_rows(batch.tables, advance), connection)
-        commands = tuple(_reports(f"online-ddl-{start.batch + 1}", batch.recognised, changes))
+            batch = with_steps(before, advance.changes, watches, later, written)
+        changes, after = self._alike(batch.changes, _without_rows(batch.tables, written), connection)
+        recognised = (*(() if start.batch else before.certain()), *batch.recognised)
+        commands = tuple(_reports(f"online-ddl-{start.batch + 1}", recognised, batch.swaps))
         return replace(advance, changes=changes), after, commands
 
     def _alike(
@@ -132,21 +132,23 @@ def _altered_tables(copy: TableId) -> Iterator[TableId]:
         yield TableId(copy.database, name)
 
 
-def _without_rows(online: OnlineTables, advance: Advance) -> OnlineTables:
+def _without_rows(online: OnlineTables, written: Collection[str]) -> OnlineTables:
     """Return `online` without tables that look like copies and have rows before a trace of a tool: they are tables like
-    any other."""
-    written = {table.folded for table in advance.tables}
+    any other. `written`: as in `with_steps`."""
     left = tuple(each for each in online.tables if each.is_certain or each.table.folded not in written)
     return online if len(left) == len(online.tables) else replace(online, tables=left)
 
 
-def _reports(name: str, recognised: tuple[OnlineTable, ...], changes: tuple[SchemaChange, ...]) -> Iterator[Command]:
-    """Yield a notification for each table that is recognised in the batch, and for each swap."""
+def _reports(name: str, recognised: tuple[OnlineTable, ...], swaps: tuple[Swap, ...]) -> Iterator[Command]:
+    """Yield a notification for each table that is recognised in the batch, and for each swap.
+
+    The notification of the swap names the former table.
+    """
     for each in recognised:
         if each.role != "former":
             altered = (("altered", str(each.of)),) if each.of is not None else ()
             trace = (("tool", each.tool), *altered, ("trace", each.trace))
             yield Report(name, ONLINE_DDL_TABLE, (("data_collections", str(each.table)), *trace))
-    for change in changes:
-        for table, tool, _ in change.online.swaps:
-            yield Report(name, ONLINE_DDL_SWAP, (("data_collections", str(table)), ("tool", tool)))
+    for swap in swaps:
+        former = (("former", str(swap.former)),) if swap.former is not None else ()
+        yield Report(name, ONLINE_DDL_SWAP, (("data_collections", str(swap.table)), ("tool", swap.tool), *former))

@@ -59,7 +59,7 @@ from incsnap.planner.known_definitions import KnownDefinitions
 from incsnap.planner.new_tables import FilterFiles, first_filter
 from incsnap.planner.observe import Observed, Observer
 from incsnap.planner.old_rows import defined_files
-from incsnap.planner.online_ddl import OnlineDdl
+from incsnap.planner.online_ddl import OnlineDdl, present_tables
 from incsnap.planner.persist import PlannedBatches, behind_taken
 from incsnap.planner.prepared_xa import PreparedXas, first_place
 from incsnap.planner.query_connection import QueryConnection
@@ -336,14 +336,16 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
         place = _start_place(settings, connection) if taken is None else _place_of(taken, settings, connection)
         executed, sought = first_place(connection, place)
         logged = None if taken is None else watermarks.high_watermark(connection)
-        layout = layouts_of(settings).first(buckets, tables(connection, settings.tables))
+        existing = tables(connection, settings.tables)
+        of_tools = present_tables(settings, connection)
+        layout = layouts_of(settings).first(buckets, of_tools.without_tables_of_tools(existing))
         # No file and position: the binlog's end may lie behind transactions that are not executed yet and that the
         # server will still send. A position must never claim what was not delivered. The tail knows its position after
         # the first event.
         stream, definitions, online = StreamPosition(executed, "", 0), "", ""
         if files is not None and place is None:
             definitions = first_definitions(settings, definition_files(files), connection, stream)
-            online = OnlineDdl(settings, files).first(connection)
+            online = OnlineDdl(settings, files).keep(of_tools)
     positions = first_positions(settings.snapshot) if taken is None or taken.reads_tables else {}
     if files is not None:
         positions |= first_filter(settings.tables, FilterFiles(files))

@@ -94,7 +94,8 @@ class Notification:
             altered = f", which alters {fields['altered']}" if "altered" in fields else ""
             return f"{tables} belongs to {fields['tool']}{altered} ({fields['trace']}), and is not captured"
         if self.type == ONLINE_DDL_SWAP:
-            return f"{fields['tool']} has altered {tables}: its copy has taken the table's place"
+            former = f"; the former table is {fields['former']} and is not captured" if "former" in fields else ""
+            return f"{fields['tool']} has altered {tables}: its copy has taken the table's place{former}"
         if self.type == TABLE_SCAN_COMPLETED:
             status = fields["status"]
             return f"{fields['scanned_collection']}: {int(fields['total_rows_scanned']):,} rows were read; {status}"

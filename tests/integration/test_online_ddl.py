@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from incsnap.binlog.tail import Tail
+from incsnap.config.settings import StartPlace
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.online_runs import gh_ost, pt_osc, revert, spirit
-from tests.support.planned_job import PlannedJob, settings_of
+from tests.support.planned_job import PlannedJob, read_to_the_end, settings_of
 from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.servers
@@ -60,11 +62,12 @@ class Migration:
             self._job = PlannedJob(self.settings, str(self.root))
         return self._job
 
-    def run(self, *statements: str) -> None:
-        """Run the statements."""
+    def run(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Run the statements, and return the rows of the last one."""
         with self.connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
+            return list(cursor.fetchall())
 
     def insert(self) -> int:
         """Insert a row into `t`, as its users do. Return its key."""
@@ -146,6 +149,13 @@ class Migration:
         """The tables that have got records."""
         begin = f"{self.prefix}.{self.database}."
         return {each.topic.removeprefix(begin) for each in self.job.sent if each.topic.startswith(begin)}
+
+    def topics_in_kafka(self) -> set[str]:
+        """The tables that have a topic."""
+        begin = f"{self.prefix}.{self.database}."
+        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        names = admin.list_topics(timeout=30).topics
+        return {name.removeprefix(begin) for name in names if name.startswith(begin)}
 
     def close(self) -> None:
         """Close the job, and drop the database."""
@@ -313,6 +323,18 @@ def test_a_real_table_with_such_a_name_is_captured(make: Any) -> None:
     assert "ONLINE_DDL_SWAP" not in {each["type"] for each in migration.notifications()}
 
 
+def test_an_alter_of_a_real_table_with_such_a_name_is_reported(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    migration = make()
+    migration.run("CREATE TABLE _t_new LIKE t")
+    migration.until_event(migration.insert())
+    read_to_the_end(monkeypatch, migration.address)
+    alter = "ALTER TABLE _t_new RENAME COLUMN v TO w"
+    migration.run("INSERT INTO _t_new SELECT * FROM t", alter)
+    migration.until_event(migration.insert())
+    assert migration.schema_changes()[-1] == ("ALTER", ["_t_new"], alter)
+    assert migration.columns_after() == [["id", "w"]]
+
+
 def test_the_setting_gives_debeziums_way(make: Any) -> None:
     migration = make(incsnap__online__ddl__tables="capture")
     migration.play(gh_ost(migration.database), copies="_t_gho")
@@ -333,6 +355,8 @@ def test_a_job_that_begins_in_the_middle_of_a_run_knows_its_tables(make: Any) ->
     assert migration.topics() == {"t", "u"}
     created = {names[0] for type_, names, _ in migration.schema_changes() if type_ == "CREATE"}
     assert created == {"t", "u"}
+    assert migration.topics_in_kafka() == {"t", "u"}
+    assert migration.recognised() == {"_t_ghc", "_t_gho", "_u_new"}
 
 
 def test_a_job_that_begins_in_the_middle_of_a_run_knows_a_copy_by_its_triggers_alone(make: Any) -> None:
@@ -345,6 +369,23 @@ def test_a_job_that_begins_in_the_middle_of_a_run_knows_a_copy_by_its_triggers_a
     migration.until_event(migration.insert())
     migration.job.batches_until(lambda: not migration.job.offset.snapshot.active, "the end of the snapshot")
     assert migration.topics() == {"t", "u"}
+    assert migration.topics_in_kafka() == {"t", "u"}
+    assert migration.recognised() == {"u_v2"}
+
+
+def test_a_job_from_a_place_in_the_middle_of_a_run_knows_no_table_from_before(make: Any) -> None:
+    migration = make(starts=False)
+    run = gh_ost(migration.database)
+    migration.run(*run[: next(number for number, sql in enumerate(run) if sql.startswith("rename"))])
+    [(executed,)] = migration.run("SELECT @@GLOBAL.gtid_executed")
+    start = StartPlace(gtid_set=str(executed).replace("\n", ""))
+    migration.settings = migration.settings.model_copy(update={"start": start})
+    assert migration.job
+    assert migration.topics_in_kafka() == {"t"}
+    migration.run("INSERT INTO _t_gho (id, v) SELECT id, v FROM t")
+    migration.until_event(migration.insert())
+    assert migration.topics() == migration.topics_in_kafka() == {"t", "_t_gho"}
+    assert not migration.notifications()
 
 
 def test_a_table_with_rows_and_no_trace_is_not_asked_about_again(make: Any) -> None:

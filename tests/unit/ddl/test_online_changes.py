@@ -18,6 +18,8 @@ from tests.support.online_runs import GH_OST, GH_OST_TWO_STEP, PT_OSC, SPIRIT, g
 NOTHING = OnlineTables()
 COPY = TableId("shop", "_t_new")
 RUNS = {"gh-ost": GH_OST, "two-step": GH_OST_TWO_STEP, "pt-osc": PT_OSC, "spirit": SPIRIT}
+#: The end of a run with --alter-foreign-keys-method=drop_swap, in place of the RENAME of both tables.
+DROP_SWAP = ("DROP TABLE IF EXISTS shop.t", "RENAME TABLE shop._t_new TO shop.t")
 
 
 def _changes(statements: Sequence[str]) -> list[SchemaChange]:
@@ -61,6 +63,48 @@ def test_a_copy_that_was_dropped_before_is_another_table() -> None:
     changes = _changes(["CREATE TABLE shop._t_new (id INT PRIMARY KEY)", "DROP TABLE shop._t_new", *PT_OSC])
     stepped = with_steps(NOTHING, changes, bool).changes
     assert [change.online.hides(COPY) for change in stepped[:3]] == [False, False, True]
+
+
+@pytest.mark.parametrize("border", [0, 1, 2])
+def test_a_table_with_rows_and_no_trace_is_shown(border: int) -> None:
+    changes = _changes(["CREATE TABLE shop._t_new LIKE shop.t", "ALTER TABLE shop._t_new RENAME COLUMN a TO b"])
+    before = with_steps(NOTHING, changes[:border], bool)
+    rest = changes[border:]
+    hidden = [change.online.hides(COPY) for change in (*before.changes, *with_steps(before.tables, rest, bool).changes)]
+    assert hidden == [True, True]
+    stepped = with_steps(before.tables, rest, bool, written={COPY.folded}).changes
+    assert not any(change.online.hides(COPY) for change in stepped)
+    drop = _changes(["DROP TABLE shop._t_new"])
+    stepped = with_steps(before.tables, [*rest, *drop], bool, written={COPY.folded}).changes
+    assert not any(change.online.hides(COPY) for change in stepped)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_rows_of_a_copy_that_has_a_trace_show_nothing(run: list[str]) -> None:
+    changes = _changes(run)
+    written = {f"shop._t_{ending}" for ending in ("gho", "new")}
+    assert with_steps(NOTHING, changes, bool, written=written) == with_steps(NOTHING, changes, bool)
+
+
+@pytest.mark.parametrize(
+    ("run", "former"),
+    [
+        (GH_OST, ["_t_del"]),
+        (GH_OST_TWO_STEP, ["_t_del"]),
+        (PT_OSC, ["_t_old"]),
+        (SPIRIT, ["_t_old"]),
+        ([*gh_ost(drops_old=False), *revert()], ["_t_del", "_t_rev_del"]),
+        ([*PT_OSC[:5], *DROP_SWAP], [None]),
+        ([*gh_ost(drops_old=False), *PT_OSC[:5], *DROP_SWAP], ["_t_del", None]),
+    ],
+)
+def test_a_swap_names_the_former_table(run: list[str], former: list[str | None]) -> None:
+    changes = _changes(run)
+    expected = [None if name is None else TableId("shop", name) for name in former]
+    borders: Sequence[int]
+    for borders in ((), range(1, len(changes))):
+        swaps = [swap for batch in _in_batches(changes, borders) for swap in batch.swaps]
+        assert [(swap.table, swap.former) for swap in swaps] == [(TableId("shop", "t"), each) for each in expected]
 
 
 def test_tables_of_databases_that_nobody_watches_are_not_followed() -> None:

@@ -80,10 +80,31 @@ def test_a_notification_is_logged_as_debezium_does() -> None:
             "shop.a: 12,345 rows were read; SUCCEEDED",
         ),
         ("COMPLETED", {}, "The snapshot is complete"),
+        (
+            "ONLINE_DDL_TABLE",
+            {"data_collections": "shop._t_gho", "tool": "gh-ost", "altered": "shop.t", "trace": "made LIKE shop.t"},
+            "shop._t_gho belongs to gh-ost, which alters shop.t (made LIKE shop.t), and is not captured",
+        ),
+        (
+            "ONLINE_DDL_TABLE",
+            {"data_collections": "shop._t_ghc", "tool": "gh-ost", "trace": "'gh-ost changelog' in its definition"},
+            "shop._t_ghc belongs to gh-ost ('gh-ost changelog' in its definition), and is not captured",
+        ),
+        (
+            "ONLINE_DDL_SWAP",
+            {"data_collections": "shop.t", "tool": "gh-ost", "former": "shop._t_del"},
+            "gh-ost has altered shop.t: its copy has taken the table's place; the former table is shop._t_del and is"
+            " not captured",
+        ),
+        (
+            "ONLINE_DDL_SWAP",
+            {"data_collections": "shop.t", "tool": "pt-online-schema-change"},
+            "pt-online-schema-change has altered shop.t: its copy has taken the table's place",
+        ),
         ("IN_PROGRESS", {"data_collections": "shop.a"}, ""),
     ],
 )
-def test_the_log_tells_when_a_snapshot_begins_and_ends(kind: str, fields: dict[str, str], text: str) -> None:
+def test_a_notification_is_a_line_of_the_log(kind: str, fields: dict[str, str], text: str) -> None:
     assert Notification("nightly", kind, 17, tuple(fields.items())).summary() == text
 
 

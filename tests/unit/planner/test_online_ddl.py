@@ -1,0 +1,85 @@
+"""Tests of `OnlineDdl` without a server: what a batch reports of tables of tools, and which statements it hides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from incsnap.binlog.buffer_position import Advance
+from incsnap.checkpoint.files import Files
+from incsnap.ddl.online_tables import OnlineTable, OnlineTables
+from incsnap.ddl.statements import schema_change
+from incsnap.events import SchemaChange, Session, StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.planner.online_ddl import OnlineDdl
+from incsnap.snapshot.commands import Command, Report
+from incsnap.snapshot.notifications import ONLINE_DDL_SWAP, ONLINE_DDL_TABLE
+from incsnap.snapshot.offset import Offset, TopicLayout
+from incsnap.tables import TableId
+from tests.support.job_settings import loaded_with
+from tests.support.online_runs import gh_ost
+
+_AT = StreamPosition(GtidSet(), "", 0)
+_T, _COPY = TableId("shop", "t"), TableId("shop", "_t_gho")
+_REAL = TableId("shop", "_t_new")
+
+
+class _Tail:
+    """A tail that has read nothing behind the batch."""
+
+    def changes_behind(self, *_: Any) -> tuple[SchemaChange, ...]:
+        return ()
+
+
+@pytest.fixture
+def online(tmp_path: Path) -> OnlineDdl:
+    return OnlineDdl(loaded_with().settings, Files(str(tmp_path)))
+
+
+def _follow(
+    online: OnlineDdl, start: Offset, statements: Sequence[str] = (), written: Sequence[TableId] = ()
+) -> tuple[Advance, OnlineTables, tuple[Command, ...]]:
+    """Follow a batch with these statements, and with rows of the tables `written`."""
+    made = [schema_change(sql, "shop") for sql in statements]
+    changes = [replace(each, session=Session("shop"), has_xid=True) for each in made if each is not None]
+    advance = Advance(
+        tables=frozenset(written), changes=tuple(changes), bytes=0, events=0, last_ts_us=0, end=_AT, signals=()
+    )
+    tail: Any = _Tail()
+    connection: Any = None
+    return online.follow(start, advance, tail, connection, same_server=False)
+
+
+def _offset(batch: int, online: str) -> Offset:
+    return Offset("job", batch, _AT, TopicLayout(1), online=online)
+
+
+def test_the_first_batch_alone_reports_the_tables_of_runs_under_way(online: OnlineDdl) -> None:
+    certain = OnlineTable(_COPY, "gh-ost", "copy", _T, "its name, beside shop._t_ghc")
+    kept = online.keep(OnlineTables((certain, OnlineTable(_REAL, "spirit", "copy", _T))))
+    details = (("tool", "gh-ost"), ("altered", "shop.t"), ("trace", certain.trace))
+    expected = Report("online-ddl-1", ONLINE_DDL_TABLE, (("data_collections", "shop._t_gho"), *details))
+    assert _follow(online, _offset(0, kept))[2] == (expected,)
+    assert _follow(online, _offset(1, kept))[2] == ()
+
+
+def test_a_swap_is_reported_with_the_former_table(online: OnlineDdl) -> None:
+    _, _, commands = _follow(online, _offset(7, ""), gh_ost())
+    swap = [each for each in commands if isinstance(each, Report) and each.type == ONLINE_DDL_SWAP]
+    fields = (("data_collections", "shop.t"), ("tool", "gh-ost"), ("former", "shop._t_del"))
+    assert swap == [Report("online-ddl-8", ONLINE_DDL_SWAP, fields)]
+
+
+def test_a_statement_about_a_table_with_rows_and_no_trace_is_shown(online: OnlineDdl) -> None:
+    created, behind, _ = _follow(online, _offset(1, ""), ["CREATE TABLE _t_new LIKE t"])
+    assert created.changes[0].online.hides(_REAL)
+    start = _offset(2, online.keep(behind))
+    alter = ["ALTER TABLE _t_new RENAME COLUMN a TO b"]
+    assert _follow(online, start, alter)[0].changes[0].online.hides(_REAL)
+    altered, end, _ = _follow(online, start, alter, [_REAL])
+    assert not altered.changes[0].online.hides(_REAL)
+    assert not end.tables
