@@ -21,6 +21,7 @@ from incsnap.cli.settings_file import settings_file
 
 if TYPE_CHECKING:
     from incsnap.config.settings import Settings
+    from incsnap.verify.allowance import Allowance
     from incsnap.verify.proof import TopicKey
     from incsnap.verify.report import TableReport
     from incsnap.verify.verification import Repair
@@ -80,7 +81,8 @@ def verify(
     equal, 1 differences, 2 no answer. Exit code 2 (ConfigError): an option has another form, --repair cannot ask, or
     there is nothing to resume.
 
-    Ctrl-C stops the command. What it has read is kept in the user's cache folder, and --resume goes on there.
+    Ctrl-C stops the command. What it has read is kept in the user's cache folder, and --resume goes on there. At the
+    question of --repair, Ctrl-C means no.
 
     --repair sends the job a signal with the keys that were proved to differ, waits until the job has sent them, and
     compares them again. The exit code is that of the second comparison. Nothing is sent unless the control topic shows
@@ -98,8 +100,15 @@ def verify(
     from incsnap.spark.launch.startup import launched
     from incsnap.verify.allowance import VerificationStopped
     from incsnap.verify.evidence import connector_offsets
-    from incsnap.verify.kept_sides import kept_folder
-    from incsnap.verify.report import NO_ANSWER, exit_code, next_command, write_differences
+    from incsnap.verify.kept_sides import can_resume, kept_folder
+    from incsnap.verify.report import (
+        NO_ANSWER,
+        command_line,
+        exit_code,
+        next_command,
+        require_tables,
+        write_differences,
+    )
     from incsnap.verify.rounds import Limits
     from incsnap.verify.verification import Choice, verify_tables
 
@@ -110,13 +119,14 @@ def verify(
         raise ConfigError("--repair asks before it sends, and there is no terminal", "Add --yes to send without it.")
     settings = read(file, worker).settings
     settings = settings.model_copy(update={"spark": {**_SPARK, **settings.spark}})
+    folder = kept_folder(settings, tables, sample or "")
     choice = Choice(
         tables,
         int(one_in[1]) if one_in else 1,
         Limits(wait_seconds=wait),
         connector_offsets(file, worker),
         lists_history=bool(differences) or repair,
-        folder=kept_folder(settings, tables, sample or ""),
+        folder=folder,
         resume=resume,
     )
     try:
@@ -125,7 +135,8 @@ def verify(
             # Spark has a handler of its own, which would cancel jobs only.
             with interrupts.noted(choice.allowance.stopping), shown(choice.progress, quiet=as_json) as hide:
                 try:
-                    mends = _repair(settings, differences, wait, at_most, hide, yes=yes) if repair else None
+                    allowance = choice.allowance
+                    mends = _repair(settings, differences, wait, at_most, hide, allowance, yes=yes) if repair else None
                     reports = verify_tables(spark, settings, choice, mends)
                 finally:
                     # Objects of the JVM that are freed later call a JVM that has ended. Py4J logs that as an error.
@@ -133,13 +144,15 @@ def verify(
                     logging.getLogger().addFilter(_is_no_late_call)
                     spark.stop()
     except VerificationStopped:
-        again = " ".join([file, *(f"--table {table}" for table in tables), *([f"--sample {sample}"] if sample else [])])
+        again = command_line(file, worker, tables, sample)
         click.echo(f"Stopped. {choice.progress.seen()} were read, and no answer is known.", err=True)
-        click.echo(f"To continue: incsnap verify {again} --resume", err=True)
+        # A comparison has removed what it has read before its repair begins.
+        click.echo(f"To continue: {again} --resume" if can_resume(folder) else f"To compare again: {again}", err=True)
         raise click.exceptions.Exit(NO_ANSWER) from None
     except IncsnapError as error:
         output.problem(error.message, error.hint)
         raise click.exceptions.Exit(NO_ANSWER) from None
+    require_tables(reports, None if tables else settings.tables.signal_table)
     if differences and not repair:
         write_differences(reports, Path(differences))
     code = exit_code(reports, strict=strict, allow_unverifiable=allow_unverifiable)
@@ -148,16 +161,23 @@ def verify(
             click.echo(json.dumps(report.to_json()))
         else:
             click.echo("\n".join(report.lines()))
-    if not as_json and (line := next_command(reports, file, code)):
+    if not as_json and (line := next_command(reports, file, code, worker, sample)):
         click.echo(line)
     raise click.exceptions.Exit(code)
 
 
 def _repair(
-    settings: Settings, folder: str | None, wait: float, at_most: int, hide: Callable[[], None], *, yes: bool
+    settings: Settings,
+    folder: str | None,
+    wait: float,
+    at_most: int,
+    hide: Callable[[], None],
+    allowance: Allowance,
+    *,
+    yes: bool,
 ) -> Repair:
     """Return the function that repairs what reports name. `hide`: ends the display of the progress."""
-    from incsnap.cli import output
+    from incsnap.cli import interrupts, output
     from incsnap.errors import IncsnapError
     from incsnap.kafka.announcement_log import AnnouncementLog
     from incsnap.kafka.client_settings import ClientSettings
@@ -170,14 +190,14 @@ def _repair(
     def agrees(text: str) -> bool:
         hide()
         click.echo(text, err=True)
-        return yes or click.confirm("Send?", err=True)
+        return not allowance.stopping.is_set() and (yes or interrupts.confirmed("Send?"))
 
     def mended(reports: Sequence[TableReport], server: str) -> Sequence[TopicKey]:
         if folder:
             write_differences(reports, Path(folder))
         with closing(AnnouncementLog(client, settings.topic_prefix)) as log:
             try:
-                way = partial(SignalWay, settings, server, wait, log)
+                way = partial(SignalWay, settings, server, wait, log, allowance)
                 return repair(reports, way, agrees, at_most)
             except IncsnapError as error:
                 written = folder or tempfile.mkdtemp(prefix="incsnap-differences-")

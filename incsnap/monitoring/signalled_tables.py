@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.config.settings import Settings
+from incsnap.ddl.online_tables import OnlineTable
 from incsnap.errors import IncsnapError
 from incsnap.mysql import catalog
+from incsnap.mysql.online_tables import tables_of_tools
 from incsnap.mysql.preflight import account, may_select
 from incsnap.mysql.server_rules import Finding
 from incsnap.mysql.session import connect
@@ -75,15 +77,30 @@ def signalled_tables(settings: Settings, patterns: Sequence[str]) -> SignalledTa
     with closing(connect(settings.mysql, read_timeout=30.0)) as connection:
         user = account(connection)
         captured = catalog.tables(connection, settings.tables)
-        names = {str(table): table for table in captured if table != settings.tables.signal_table}
+        of_tools = {each.table.folded: each for each in tables_of_tools(connection, settings).certain()}
+        data = [table for table in captured if table != settings.tables.signal_table]
+        names = {str(table): table for table in data if table.folded not in of_tools}
         ignore_case = catalog.lower_case_table_names(connection) != 0
         resolved = resolve(patterns, list(names), ignore_case=ignore_case)
         matching = [names[name] for name in resolved.tables]
         refused = {table: may_select(connection, table, user) for table in matching}
         left_out = never_captured(settings, resolved.unknown)
-        without = [left_out.get(each) or _without_table(connection, each, user) for each in resolved.unknown]
+        without = [
+            left_out.get(each) or _of_tool(of_tools, each) or _without_table(connection, each, user)
+            for each in resolved.unknown
+        ]
     readable = tuple(table for table in matching if refused[table] is None)
     return SignalledTables(readable, (*filter(None, refused.values()), *without))
+
+
+def _of_tool(of_tools: Mapping[str, OnlineTable], pattern: str) -> Finding | None:
+    """Return a finding if `pattern` names one of the tables `of_tools`, which the job leaves out."""
+    table = _name(pattern)
+    owned = None if table is None else of_tools.get(table.folded)
+    if owned is None:
+        return None
+    repair = "Name the table that the tool alters. Only incsnap.online.ddl.tables=capture captures the tools' tables"
+    return Finding("tables", str(owned), repair)
 
 
 def _without_table(connection: Connection[Any], pattern: str, user: str) -> Finding:

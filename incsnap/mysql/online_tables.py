@@ -8,6 +8,7 @@ from typing import Any
 
 from pymysql.connections import Connection
 
+from incsnap.config.settings import Settings
 from incsnap.ddl.online_names import (
     GH_OST,
     PT_OSC,
@@ -19,10 +20,33 @@ from incsnap.ddl.online_names import (
     looks_like_a_tools,
 )
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
+from incsnap.mysql.catalog import tables
 from incsnap.mysql.session import query
 from incsnap.tables import TableId
 
 _WRITTEN = re.compile(r"\b(?:INTO|FROM)\s+`((?:[^`]|``)+)`\s*\.\s*`((?:[^`]|``)+)`", re.IGNORECASE)
+
+
+def captured_tables(connection: Connection[Any], settings: Settings, named: Collection[str] = ()) -> list[TableId]:
+    """Return the captured tables that exist now, in the order of their names.
+
+    Tables of tools that a job with `settings` leaves out are not among them, except those that `named` has as
+    database.table.
+    """
+    # Asked first: a tool may make its tables between the two questions.
+    existing = tables(connection, settings.tables)
+    of_tools = tables_of_tools(connection, settings).names()
+    return [table for table in existing if str(table) in named or table.folded not in of_tools]
+
+
+def tables_of_tools(connection: Connection[Any], settings: Settings) -> OnlineTables:
+    """Return the tables of tools that a job with `settings` leaves out, as the server shows them now.
+
+    A former table is not among them: only the swap tells of it, and only a job's checkpoint remembers the swap.
+    """
+    if settings.online_ddl_tables != "ignore":
+        return OnlineTables()
+    return online_tables(connection, tables(connection, settings.tables.of_whole_databases()))
 
 
 def online_tables(connection: Connection[Any], existing: Collection[TableId]) -> OnlineTables:

@@ -16,6 +16,10 @@ from incsnap.verify.side_slices import SideSlices
 MOST_KEYS = 500_000
 
 
+class TooManyDiffer(Exception):
+    """An error: more than `MOST_KEYS` keys of a topic differ. Some of them may have changed meanwhile."""
+
+
 @dataclass(slots=True)
 class Candidates:
     """The keys of a topic that are looked at again."""
@@ -39,7 +43,7 @@ class ComparedSides:
     def add(self, bounds: tuple[int, int], candidates: Candidates) -> None:
         """Compare the keys whose hashes lie in `bounds`, and add what differs to `candidates`.
 
-        Raise ConfigError if too many keys differ.
+        Raise TooManyDiffer if too many keys differ.
         """
         rows = SideSlices(self.sides, ROWS, self.rows, bounds)
         records = SideSlices(self.sides, RECORDS, self.records, bounds)
@@ -59,7 +63,7 @@ class ComparedSides:
             tombstones=self.tombstones,
         )
         if len(candidates.keys) + len(differences.rows) + len(differences.records) > MOST_KEYS:
-            raise too_many_keys(MOST_KEYS + 1)
+            raise TooManyDiffer
         candidates.keys += dict.fromkeys([*rows.keys(differences.rows), *records.keys(differences.records)])
         listed = slice(max(0, MOST_KEYS - len(candidates.repeated)))
         repeating = records.keys(differences.repeating[listed])
@@ -69,9 +73,19 @@ class ComparedSides:
         candidates.back_in_time += int(differences.back.sum())
 
 
-def too_many_keys(count: int) -> ConfigError:
-    """Return the error for a comparison in which at least `count` keys differ."""
+def too_many_keys(count: int, changed: int) -> ConfigError:
+    """Return the error for a comparison with at least `count` keys that differ or changed meanwhile.
+
+    `changed`: the number of keys that changed meanwhile. Most of them differ too, because one side was read earlier.
+    """
+    most, others = f"verify can look at {MOST_KEYS:,} keys one by one", count - changed
+    fewer = "fewer tables with --table, or a part with --sample."
+    if changed > others:
+        return ConfigError(
+            f"{changed:,} keys changed while they were compared, and {others:,} others differ: {most}",
+            f"Run the command again when fewer rows change. Or compare {fewer}",
+        )
     return ConfigError(
-        f"At least {count:,} keys differ, more than the {MOST_KEYS:,} that verify can look at one by one",
-        "Does FILE describe these topics? Compare fewer tables with --table, or a part with --sample.",
+        f"At least {others:,} keys differ, and {changed:,} others changed while they were compared: {most}",
+        f"Does FILE describe these topics? Compare {fewer}",
     )

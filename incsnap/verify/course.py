@@ -24,7 +24,7 @@ from incsnap.planner.key_ranges import ranges_of
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.both_sides import LiveSides
 from incsnap.verify.changed_keys import TableChanged
-from incsnap.verify.compared_sides import MOST_KEYS, too_many_keys
+from incsnap.verify.compared_sides import MOST_KEYS, TooManyDiffer, too_many_keys
 from incsnap.verify.evidence import Evidence
 from incsnap.verify.kept_sides import KeptRange, KeptSides, compared_text
 from incsnap.verify.kinds import OF_HISTORY
@@ -101,15 +101,19 @@ class Course:
     def run(self, reports: Mapping[str, Sequence[TableReport]]) -> None:
         """Compare, and fill in the reports. Raise TableChanged if a statement changed a table.
 
-        Raise ConfigError if too many keys differ.
+        Raise ConfigError if too many keys differ or changed meanwhile.
         """
-        seen = observe(self, None)
-        changed = self._sides.events(seen.low, seen.low.end, seen.high, None).changed
-        keys = {*self._whole.differing(), *self._sampled(changed)}
+        try:
+            seen = observe(self, None)
+        except TooManyDiffer:
+            changed = self._changed(self.low(), self.high())
+            raise too_many_keys(max(MOST_KEYS + 1, len(changed)), len(changed)) from None
+        changed = self._changed(seen.low, seen.high)
+        keys = {*self._whole.differing(), *changed}
         self._resources.progress.begin("looking again at keys that differ or changed")
         log.info("%d keys differ or changed meanwhile; they are read again", len(keys))
         if len(keys) > MOST_KEYS:
-            raise too_many_keys(len(keys))
+            raise too_many_keys(len(keys), len(changed))
         self._sides.histories = self._whole.histories(self._client, keys)
         self._sides.facts = self._whole.facts()
         outcomes = settle(self._sides, keys, self._resources.limits, sleep=self._resources.allowance.sleep)
@@ -128,9 +132,9 @@ class Course:
         ):
             self._list_history(reports)
 
-    def _sampled(self, keys: Collection[TopicKey]) -> list[TopicKey]:
-        """Return those of `keys` that are compared."""
-        listed = list(keys)
+    def _changed(self, low: Low, high: RowPlace) -> list[TopicKey]:
+        """Return the keys that are compared and changed behind `low`. Raise TableChanged for a changed table."""
+        listed = list(self._sides.events(low, low.end, high, None).changed)
         is_chosen = self._resources.sample.has(pa.array([key for _, key in listed], pa.binary()))
         return [key for key, chosen in zip(listed, is_chosen.tolist(), strict=True) if chosen]
 

@@ -27,6 +27,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.mysql import catalog
+from incsnap.mysql.online_tables import captured_tables
 from incsnap.mysql.session import connect
 from incsnap.mysql.watermarks import wait_until_executed
 from incsnap.planner.key_ranges import RangePart, ranges_of
@@ -140,7 +141,7 @@ class GapCourse:
         settings = self._settings
         captured = [
             table
-            for table in catalog.tables(connection, settings.tables)
+            for table in captured_tables(connection, settings)
             if settings.snapshot.included(table) and table != settings.signals.data_collection
         ]
         return catalog.row_counts(connection, [table for table in captured if str(table) not in named])
@@ -150,7 +151,7 @@ class GapCourse:
         answers: list[TableAnswer] = []
         verified: list[VerifiedTable] = []
         settings = for_table(self._settings)
-        owners = tables_by_topic(self._settings, catalog.tables(connection, self._settings.tables))
+        owners = tables_by_topic(self._settings, captured_tables(connection, self._settings))
         partitions = partition_counts(admin_client(self._client), owners)
         shapes = shapes_to_compare(connection, self._settings, list(group))
         for table in group:

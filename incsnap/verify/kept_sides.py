@@ -183,6 +183,11 @@ def kept_folder(settings: Settings, tables: Sequence[str], sample: str) -> Path:
     return cache_folder() / "verify" / named
 
 
+def can_resume(folder: Path) -> bool:
+    """Return True if the folder has the sides of a comparison that was interrupted."""
+    return (folder / _PLAN).exists()
+
+
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Hold the folder for this process. Raise ConfigError if another one holds it, or if it cannot be written."""

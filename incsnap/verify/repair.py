@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from incsnap.errors import IncsnapError
+from incsnap.verify.allowance import VerificationStopped
 from incsnap.verify.kinds import DIFFERENCES, EXTRA, NO_TOMBSTONE
 from incsnap.verify.proof import TopicKey
 from incsnap.verify.report import TableReport
@@ -60,7 +61,10 @@ class Way(Protocol):
         """Ask the job to send the keys of a table again. Raise IncsnapError if the job cannot be asked."""
 
     def finish(self) -> None:
-        """Wait until the job has sent what it was asked for, or until nothing more is to be expected."""
+        """Wait until the job has sent what it was asked for, or until nothing more is to be expected.
+
+        Raise VerificationStopped if the command shall end. The job obeys nevertheless.
+        """
 
 
 def repair_of(report: TableReport) -> TableRepair | None:
@@ -91,7 +95,8 @@ def repair(
 
     `way` proves that a job obeys, and returns the way to it. It is asked before and after the question. `agrees`: asks
     whether to do what the text says. Raise RepairRefused if more than `at_most` keys differ, if nothing can be
-    repaired, or if the answer is no. Raise the errors of `way`.
+    repaired, if the answer is no, or if the command shall end before anything is sent. Raise the errors of `way`, and
+    VerificationStopped if the command shall end behind that.
     """
     repairs = [each for report in reports if (each := repair_of(report)) is not None]
     count = sum(len(each.keys) + each.left_out[0] for each in repairs)
@@ -105,10 +110,9 @@ def repair(
     text = "\n".join(line for each in repairs for line in each.lines())
     if not any(each.keys for each in repairs):
         raise RepairRefused(f"No key can be repaired.\n{text}", "")
-    open_way = way()
-    if not agrees(f"{open_way}:\n{text}"):
+    if not agrees(f"{_proved(way)}:\n{text}"):
         raise RepairRefused("Nothing was sent", "")
-    open_way = way()
+    open_way = _proved(way)
     asked: list[TableRepair] = []
     sent = [each for each in repairs if each.keys]
     for begin in range(0, len(sent), _TOGETHER):
@@ -123,3 +127,11 @@ def repair(
             asked.append(each)
         open_way.finish()
     return [(each.topic, key) for each in asked for key in each.keys]
+
+
+def _proved(way: Callable[[], Way]) -> Way:
+    """Return the way to a job that is proved to obey. Raise RepairRefused if the command shall end."""
+    try:
+        return way()
+    except VerificationStopped:
+        raise RepairRefused("The command was stopped", "") from None

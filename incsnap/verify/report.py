@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from incsnap.errors import ConfigError
+from incsnap.tables import TableId
 from incsnap.verify.kinds import DIFFERENCES, KINDS, OF_HISTORY, UNVERIFIABLE
 
 EQUAL, DIFFERENT, NO_ANSWER = 0, 1, 2  #: exit codes
@@ -98,6 +101,16 @@ class TableReport:
         return lines
 
 
+def require_tables(reports: Sequence[TableReport], signal_table: TableId | None) -> None:
+    """Raise ConfigError if `reports` name no table but `signal_table`: an empty answer looks like "equal"."""
+    if not any(each.table != str(signal_table) for each in reports):
+        raise ConfigError(
+            "Nothing was compared: there is no captured table that the user may see",
+            "Correct database.include.list and table.include.list, or GRANT SELECT on the tables. `incsnap check` names"
+            " the patterns that match no table.",
+        )
+
+
 def exit_code(reports: Sequence[TableReport], *, strict: bool, allow_unverifiable: bool) -> int:
     """Return the exit code: 0 all equal, 1 differences, 2 no answer about a table or a key.
 
@@ -111,15 +124,30 @@ def exit_code(reports: Sequence[TableReport], *, strict: bool, allow_unverifiabl
     return EQUAL
 
 
-def next_command(reports: Sequence[TableReport], file: str, code: int) -> str:
-    """Return the line that says what to type next; "" if nothing is left to do."""
+def command_line(file: str, worker: str | None, tables: Sequence[str] = (), sample: str | None = None) -> str:
+    """Return the command line of `incsnap verify` with these options, as a shell reads it.
+
+    >>> command_line("a.properties", "worker.properties", ["d.t"])
+    'incsnap verify a.properties --worker worker.properties --table d.t'
+    """
+    options = [("--worker", worker), *(("--table", table) for table in tables), ("--sample", sample)]
+    return shlex.join(["incsnap", "verify", file, *(part for name, text in options if text for part in (name, text))])
+
+
+def next_command(
+    reports: Sequence[TableReport], file: str, code: int, worker: str | None = None, sample: str | None = None
+) -> str:
+    """Return the line that says what to type next; "" if no command helps.
+
+    A repair is that of whole tables, whatever the sample was. A refused table stays refused.
+    """
     differing = [each.table for each in reports if each.differs]
     if differing:
-        tables = " ".join(f"--table {table}" for table in differing)
-        return f"Next: incsnap verify {file} {tables} --repair   (asks first, and needs a live job of incsnap)"
-    if code == NO_ANSWER:
-        tables = " ".join(f"--table {each.table}" for each in reports if each.counts[UNVERIFIABLE])
-        return f"Next: incsnap verify {file} {tables}".rstrip() + "   (once the topics have caught up)"
+        command = command_line(file, worker, differing)
+        return f"Next: {command} --repair   (asks first, and needs a live job of incsnap)"
+    unproved = [each.table for each in reports if each.counts[UNVERIFIABLE]]
+    if unproved and code == NO_ANSWER:
+        return f"Next: {command_line(file, worker, unproved, sample)}   (once the topics have caught up)"
     return ""
 
 

@@ -25,6 +25,7 @@ from incsnap.kafka.topics import admin_client, ensure_topics
 from incsnap.monitoring.signal_sender import send_signal
 from incsnap.planner.kafka_state import ask as ask_kafka
 from incsnap.snapshot.delivered_place import REPAIR_ID
+from incsnap.verify.allowance import Allowance
 from incsnap.verify.live_job import ExpectedJob, LiveJob, live_job, paused_by
 from incsnap.verify.repair import TableRepair
 from signals import send
@@ -80,13 +81,18 @@ class SignalWay:
     """A way to the live job of `settings`. The constructor raises NoLiveJob if no job is proved to obey a signal.
 
     `server`: uuid of the server that was compared. `patience`: most seconds until the job begins with a signal.
+    `allowance` says when the command ends: the constructor and `finish` then raise VerificationStopped.
     """
 
-    def __init__(self, settings: Settings, server: str, patience: float, log_: AnnouncementLog) -> None:
+    def __init__(
+        self, settings: Settings, server: str, patience: float, log_: AnnouncementLog, allowance: Allowance
+    ) -> None:
         self._settings, self._patience, self._log = settings, max(patience, ALIVE_SECONDS), log_
         self._client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
         self._admin = admin_client(self._client)
-        self.job: LiveJob = live_job(self._owner, ExpectedJob.of(settings, server))
+        self._allowance = allowance
+        self.job: LiveJob = live_job(self._owner, ExpectedJob.of(settings, server), sleep=allowance.sleep)
+        allowance.go_on()
         self._open: dict[str, float] = {}
         #: Topics of keys, by the id of the signal that names them.
         self._topics: dict[str, str] = {}
@@ -113,15 +119,18 @@ class SignalWay:
         self._open[name] = time.monotonic()
         log.info("%s: sent execute-snapshot %s for %d keys by %s", repair.table, name, len(repair.keys), channel)
 
-    def finish(
-        self, *, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        """Wait until the job has sent the keys. Log a warning if the wait ends before that."""
+    def finish(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Wait until the job has sent the keys. Log a warning if the wait ends before that.
+
+        Raise VerificationStopped within a second or so if the command shall end.
+        """
         facts = self.job.facts
         waiting = Waiting(facts.job, self._patience, dict(self._open), (facts.start, facts.beat_ms, clock()))
         why = ""
         while waiting.open and not why:
-            sleep(_PAUSE_SECONDS)
+            if self._allowance.stopping.wait(_PAUSE_SECONDS):
+                why = "the command was stopped"
+                break
             try:
                 why = waiting.see(self._owner(), clock())
             except IncsnapError as error:
@@ -135,6 +144,7 @@ class SignalWay:
             for name, topic in self._topics.items():
                 log.warning("Signal %s reads its keys from the topic %s: delete it afterwards", name, topic)
         self._open = {}
+        self._allowance.go_on()
 
     def _owner(self) -> Announcement | None:
         """Return the owner of the prefix. Raise SinkError if Kafka fails."""

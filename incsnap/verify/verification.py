@@ -18,6 +18,7 @@ from incsnap.errors import ConfigError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import ConnectorOffsets
 from incsnap.mysql import catalog, watermarks
+from incsnap.mysql.online_tables import captured_tables
 from incsnap.mysql.session import connect
 from incsnap.tables import TableId, TableShape
 from incsnap.verify.allowance import Allowance
@@ -43,7 +44,7 @@ _ATTEMPTS = 3
 class Choice:
     """The choice of what is compared, how long the topics are waited for, and what the comparison may use."""
 
-    tables: tuple[str, ...] = ()  #: names; empty: all captured tables
+    tables: tuple[str, ...] = ()  #: names; empty: all captured tables without those of tools for online DDL
     sample: int = 1  #: one key in so many
     limits: Limits = field(default_factory=Limits)  #: how long keys are read again
     offsets: ConnectorOffsets | None = None  #: where a connector's offsets are; None: unknown
@@ -81,7 +82,7 @@ def _verify_in(
 ) -> list[TableReport]:
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     with closing(connect(settings.mysql)) as connection:
-        captured = catalog.tables(connection, settings.tables)
+        captured = captured_tables(connection, settings, choice.tables)
         named = [table for table in captured if not choice.tables or str(table) in choice.tables]
         if unknown := set(choice.tables) - {*map(str, named)}:
             raise ConfigError(f"not a captured table: {', '.join(sorted(unknown))}", "Name tables as database.table.")

@@ -102,7 +102,7 @@ class WholeTables:
     def read_topics(self, client: ClientSettings, parts: Sequence[PartitionPart]) -> dict[str, TopicCounts]:
         """Read the parts of the topics, compare them with the tables, and return counts of each topic's records.
 
-        Raise ConfigError if too many keys differ.
+        Raise TooManyDiffer if too many keys differ.
         """
         self._parts = parts
         forms, seed, sample = self._forms, self._sides.seed, self._sample

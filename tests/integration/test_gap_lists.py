@@ -24,6 +24,7 @@ from incsnap.verify.gap import GapCourse, in_groups
 from lab.addresses import MySqlAddress
 from signals import send
 from tests.integration.test_begun_again import Shop, until_read
+from tests.support.online_runs import gh_ost
 from tests.support.planned_job import PlannedJob
 
 pytestmark = pytest.mark.servers
@@ -224,6 +225,24 @@ def test_tables_that_cannot_be_compared_are_read_whole_and_named(
         ("shop.b", True, True),
         ("shop.bare", True, True),
     }
+
+
+def test_tables_of_tools_are_neither_compared_nor_read(shop: DifferingShop) -> None:
+    job = begun_again(shop)
+    shop.run(*gh_ost("shop", "b")[:3], "INSERT INTO shop._b_gho SELECT * FROM shop.b")
+    shop.run("INSERT INTO shop._b_ghc (hint, value) VALUES ('state', 'copying')")
+    settings = shop.settings()
+    chosen = settings.snapshot.model_copy(update={"include": (r"shop\..*b.*",), "conditions": {"shop.b": "v > 1"}})
+    no_spark: Any = None
+    course = GapCourse(
+        no_spark, settings.model_copy(update={"snapshot": chosen}), shop.root, job.offset.job_id, Allowance()
+    )
+
+    course.run(alone=False)
+
+    (answer,) = shop.gap(job).answers()
+    assert [each.table for each in answer.tables] == ["shop.b"]
+    assert answer.named == ("shop.b",)
 
 
 def test_small_tables_are_compared_together_and_large_ones_alone() -> None:

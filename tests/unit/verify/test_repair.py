@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
+from incsnap.config.load import from_properties
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka.announcements import ALIVE_SECONDS, Announcement, StartFacts
+from incsnap.verify import signal_way
+from incsnap.verify.allowance import Allowance, VerificationStopped
 from incsnap.verify.kinds import EXTRA, KINDS, MISSING, NO_TOMBSTONE, UNVERIFIABLE, WRONG
-from incsnap.verify.live_job import NoLiveJob
+from incsnap.verify.live_job import LiveJob, NoLiveJob
 from incsnap.verify.repair import RepairRefused, TableRepair, repair, repair_of
 from incsnap.verify.report import Difference, TableReport
-from incsnap.verify.signal_way import Waiting
+from incsnap.verify.signal_way import SignalWay, Waiting
+from tests.support.properties import NEEDED
 
 
 def differing(table: str, *kinds: str) -> TableReport:
@@ -138,6 +145,20 @@ def test_no_more_tables_are_asked_for_at_a_time_than_the_job_remembers() -> None
     assert (len(way.repairs), way.waits) == (40, 3)
 
 
+@pytest.mark.parametrize("proofs", [0, 1])
+def test_a_command_that_is_stopped_before_or_behind_the_question_sends_nothing(proofs: int) -> None:
+    way = Asked()
+
+    def stopped() -> Asked:
+        if way.proofs == proofs:
+            raise VerificationStopped
+        return way()
+
+    with pytest.raises(RepairRefused, match="was stopped"):
+        repair([differing("d.t", MISSING)], stopped, yes, 2)
+    assert not way.repairs
+
+
 # -- waiting
 
 FACTS = StartFacts("s", "job", beat_ms=1, snapshots={"paused": "", "repairs": {}})
@@ -177,3 +198,42 @@ def test_a_wait_ends_where_nothing_more_is_to_be_expected(
 
 def test_a_restart_of_the_job_is_waited_for() -> None:
     assert seen(lambda facts: replace(facts, start="again", beat_ms=9)) == ("", ["a"])
+
+
+class Beats:
+    """A log of announcements that shows a job which never begins with the signal."""
+
+    def owner(self, seconds: float) -> Announcement:
+        return Announcement(FACTS)
+
+
+def way_to_a_job(monkeypatch: pytest.MonkeyPatch, allowance: Allowance) -> SignalWay:
+    """Return a way to the job of `Beats`. Signals go nowhere."""
+    monkeypatch.setattr(signal_way, "admin_client", lambda client: None)
+    monkeypatch.setattr(signal_way, "send_signal", lambda *signal: "kafka")
+    monkeypatch.setattr(signal_way, "live_job", lambda *given, **more: LiveJob(FACTS, "kafka"))
+    return SignalWay(from_properties(NEEDED).settings, "", 600.0, Beats(), allowance)  # type: ignore[arg-type]
+
+
+def test_a_wait_ends_at_once_if_the_command_is_stopped(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    allowance = Allowance()
+    way = way_to_a_job(monkeypatch, allowance)
+    way.ask(TableRepair("d.t", "p", (b'{"id":1}',), {MISSING: 1}, deletes=True))
+    threading.Timer(0.2, allowance.stopping.set).start()
+    began = time.monotonic()
+
+    with caplog.at_level(logging.WARNING), pytest.raises(VerificationStopped):
+        way.finish()
+
+    assert time.monotonic() - began < ALIVE_SECONDS / 2
+    assert "The command was stopped. The job obeys the signal when it goes on: incsnap-repair-" in caplog.text
+
+
+def test_a_stopped_command_finds_no_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowance = Allowance()
+    allowance.stopping.set()
+
+    with pytest.raises(VerificationStopped):
+        way_to_a_job(monkeypatch, allowance)

@@ -63,6 +63,18 @@ def test_the_summary_ends_with_the_next_command() -> None:
     assert "incsnap verify a.properties --table d.u" in next_command([EQUAL, UNPROVED], "a.properties", 2)
 
 
+def test_the_next_command_has_the_file_of_the_worker_and_no_sample_for_a_repair() -> None:
+    repair = next_command([WRONG_ROW], "a b.properties", 1, "w.properties", "1/7")
+    assert repair.startswith("Next: incsnap verify 'a b.properties' --worker w.properties --table d.t --repair ")
+    again = next_command([UNPROVED], "a.properties", 2, "w.properties", "1/7")
+    assert again.startswith("Next: incsnap verify a.properties --worker w.properties --table d.u --sample 1/7 ")
+
+
+def test_no_command_helps_a_table_that_is_refused() -> None:
+    assert next_command([EQUAL, REFUSED], "a.properties", 2) == ""
+    assert "--table d.u " in next_command([REFUSED, UNPROVED], "a.properties", 2)
+
+
 def test_an_answer_after_a_repair_says_how_many_keys_are_right_now() -> None:
     repaired = replace(EQUAL, repaired=2)
     assert repaired.to_json()["repaired"] == 2

@@ -1,0 +1,85 @@
+"""What reads all captured tables leaves out the tables of a tool for online schema changes, as the job does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pymysql.cursors import Cursor
+
+from incsnap.cli.main import commands
+from incsnap.config.settings import Settings
+from incsnap.verify.verification import Choice, verify_tables
+from lab.addresses import MySqlAddress
+from lab.running_job import write_properties
+from signals.channels.file import SignalFile
+from tests.support.online_runs import gh_ost, pt_osc
+from tests.support.planned_job import settings_of
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture
+def settings(
+    cursor: Cursor, mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str
+) -> Settings:
+    """Settings of a job that captures a database with two empty tables, beside gh-ost and pt-online-schema-change.
+
+    The tools' tables have rows, and no table has a topic.
+    """
+    for table, run in (("t", gh_ost(database)), ("u", pt_osc(database, "u", new="u_v2"))):
+        cursor.execute(f"CREATE TABLE {table} (id INT NOT NULL, PRIMARY KEY (id))")
+        swap = next(number for number, sql in enumerate(run) if sql.upper().startswith("RENAME"))
+        for statement in run[:swap]:
+            cursor.execute(statement)
+    cursor.execute("INSERT INTO _t_ghc (hint, value) VALUES ('state', 'copying')")
+    for copy in ("_t_gho", "u_v2"):
+        cursor.execute(f"INSERT INTO {copy} (id) VALUES (1)")
+    return settings_of(mysql_address, kafka_address, topic_prefix, database)
+
+
+def refusals(settings: Settings, *tables: str) -> dict[str, str]:
+    """Compare, and return why each table was not compared. Without a topic no comparison needs Spark."""
+    no_spark: Any = None
+    reports = verify_tables(no_spark, settings, Choice(tables))
+    return {report.table.rpartition(".")[2]: report.refused for report in reports}
+
+
+def test_verify_compares_all_tables_but_those_of_tools(settings: Settings, database: str) -> None:
+    assert refusals(settings) == {"t": "", "u": ""}
+    named = refusals(settings, f"{database}._t_gho")
+    assert named == {"_t_gho": f"Topic {settings.topic_prefix}.{database}._t_gho does not exist."}
+    captured = refusals(settings.model_copy(update={"online_ddl_tables": "capture"}))
+    assert {table for table, why in captured.items() if why.endswith("does not exist.")} == {"_t_ghc", "_t_gho", "u_v2"}
+
+
+def test_a_signal_of_all_tables_does_not_name_those_of_tools(
+    settings: Settings, mysql_address: MySqlAddress, database: str, tmp_path: Path
+) -> None:
+    lines = {
+        **mysql_address.properties(),
+        "topic.prefix": "p",
+        "database.include.list": database,
+        "bootstrap.servers": "unused:1",
+        "checkpoint.location": str(tmp_path / "checkpoint"),
+        "signal.enabled.channels": "file",
+        "signal.file": str(tmp_path / "signals"),
+    }
+    file = write_properties(tmp_path / "job.properties", lines)
+
+    def signal(*tables: str) -> tuple[int, str]:
+        options = [part for table in tables for part in ("--table", table)]
+        arguments = ["--log-level", "error", "signal", str(file), "execute-snapshot", *options]
+        result = CliRunner().invoke(commands, arguments)
+        return result.exit_code, " ".join(result.output.split())
+
+    code, text = signal(rf"{database}\..*")
+    assert (code, "warning" in text) == (0, False)
+    code, text = signal(rf"{database}\._.*")
+    assert (code, "no captured table" in text) == (2, True)
+    code, text = signal(f"{database}._t_gho")
+    assert code == 2
+    assert f"{database}._t_gho belongs to gh-ost, which alters {database}.t" in text
+    assert len(SignalFile(tmp_path / "signals").poll(None).records) == 1

@@ -1,0 +1,152 @@
+"""What `incsnap verify` says of a comparison that was stopped or had nothing to compare, and what Ctrl-C does to a
+question. Nothing is compared here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner, Result
+
+from incsnap.cli import interrupts
+from incsnap.cli.main import commands
+from incsnap.verify.allowance import VerificationStopped
+from incsnap.verify.kept_sides import KeptSides
+from incsnap.verify.kinds import UNVERIFIABLE
+from incsnap.verify.report import Difference, TableReport
+from incsnap.verify.verification import Choice
+from tests.support.properties import NEEDED
+
+#: What a comparison does, instead of reading.
+Comparison = Callable[[Choice], list[TableReport]]
+
+
+@pytest.fixture
+def verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
+    """A function that runs the command with a comparison, for a file of a job and a file of a worker."""
+    session = SimpleNamespace(stop=lambda: None)
+    monkeypatch.setattr(
+        "incsnap.spark.launch.startup.launched", lambda settings: nullcontext(SimpleNamespace(session=lambda: session))
+    )
+    monkeypatch.setattr("incsnap.spark.worker_python.leave_pandas_out", lambda: None)
+    monkeypatch.setattr("os.umask", lambda mask: mask)
+    monkeypatch.setenv("INCSNAP_CACHE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    job = {**NEEDED, "signal.data.collection": "shop.signals"}
+    Path("a.properties").write_text("".join(f"{name}={text}\n" for name, text in job.items()))
+    Path("worker.properties").write_text("bootstrap.servers=k:9092\n")
+
+    def run(comparison: Comparison, *options: str) -> Result:
+        monkeypatch.setattr(
+            "incsnap.verify.verification.verify_tables",
+            lambda spark, settings, choice, repair: comparison(choice),
+        )
+        arguments = ["verify", "a.properties", "--worker", "worker.properties", *options]
+        return CliRunner().invoke(commands, ["--log-level", "error", *arguments])
+
+    return run
+
+
+def stopped(choice: Choice) -> list[TableReport]:
+    raise VerificationStopped
+
+
+def test_a_stopped_comparison_names_the_whole_command_that_goes_on(verified: Callable[..., Result]) -> None:
+    def stopped_midway(choice: Choice) -> list[TableReport]:
+        assert choice.folder is not None
+        KeptSides.new(choice.folder, "compared")
+        raise VerificationStopped
+
+    result = verified(stopped_midway, "--table", "d.t", "--sample", "1/7")
+
+    command = "incsnap verify a.properties --worker worker.properties --table d.t --sample 1/7 --resume"
+    assert result.exit_code == 2
+    assert f"To continue: {command}\n" in result.stderr
+
+
+def test_nothing_is_resumed_where_nothing_is_kept(verified: Callable[..., Result]) -> None:
+    result = verified(stopped)
+
+    assert result.exit_code == 2
+    assert "--resume" not in result.stderr
+    assert "To compare again: incsnap verify a.properties --worker worker.properties\n" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("reports", "options", "code"),
+    [
+        ([], [], 2),
+        ([TableReport("shop.signals", "p")], [], 2),
+        ([TableReport("shop.signals", "p")], ["--table", "shop.signals"], 0),
+        ([TableReport("shop.signals", "p"), TableReport("shop.t", "p.t")], [], 0),
+    ],
+)
+def test_a_command_that_compares_no_table_does_not_say_equal(
+    verified: Callable[..., Result], reports: list[TableReport], options: list[str], code: int
+) -> None:
+    result = verified(lambda choice: reports, *options)
+
+    assert result.exit_code == code
+    assert ("table.include.list" in result.stderr) is (code == 2)
+
+
+def test_the_next_command_has_the_worker_and_the_sample(verified: Callable[..., Result]) -> None:
+    report = TableReport("d.t", "p.d.t", 3, differences=[Difference(b'{"id":1}', UNVERIFIABLE)])
+
+    result = verified(lambda choice: [report], "--sample", "1/7")
+
+    command = "incsnap verify a.properties --worker worker.properties --table d.t --sample 1/7 "
+    assert f"Next: {command}" in result.stdout
+
+
+# -- the question
+
+
+@contextmanager
+def terminal(monkeypatch: pytest.MonkeyPatch, *actions: Callable[[int], object]) -> Iterator[None]:
+    """Let a person do `actions` at a question, one every 0.2 s. Each gets the number of the file that types."""
+    reading, typing = os.pipe()
+
+    def act() -> None:
+        for action in actions:
+            time.sleep(0.2)
+            action(typing)
+
+    person = threading.Thread(target=act, daemon=True)
+    with os.fdopen(reading) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        person.start()
+        yield
+        person.join()
+    os.close(typing)
+
+
+def answer_yes(typing: int) -> None:
+    os.write(typing, b"y\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_at_the_question_means_no_and_a_later_yes_is_not_read(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopping = threading.Event()
+    before = signal.getsignal(number)
+    with interrupts.noted(stopping):
+        within = signal.getsignal(number)
+        with terminal(monkeypatch, lambda typing: os.kill(os.getpid(), number), answer_yes):
+            assert not interrupts.confirmed("Send?")
+        assert signal.getsignal(number) is within
+    assert signal.getsignal(number) is before
+
+
+def test_a_yes_is_a_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch, answer_yes):
+        assert interrupts.confirmed("Send?")
