@@ -112,6 +112,8 @@ class LakeTable:
         values = columns.defaults if is_definition else {}
         # The values of a column that somebody else has added are not the query's.
         adding = [each for each in columns.fields if each.name.lower() in state.adding]
+        # A statement since an earlier attempt may hide where the columns of that attempt come from.
+        self._warn_of_null(each.name for each in adding if each not in needed.new)
         self._fill([each for each in needed.new if each in adding], values, {} if pending is None else pending.defaults)
         self._write(replace(state, columns=needed.columns, pending=None if by_statements else state.pending, adding=()))
         self._followed = columns

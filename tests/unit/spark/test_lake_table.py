@@ -138,6 +138,7 @@ def test_an_earlier_release_that_knew_of_no_new_column_leaves_no_default(origins
 
 ADDED = Alteration("s:f:1", "ALTER TABLE t ADD COLUMN x INT DEFAULT 5", {"x": None}, {"x": "5"})
 RENAMED = Alteration("s:f:1", "RENAME TABLE t TO old, new TO t", None)
+REVERTED = Alteration("s:f:2", "rename /* gh-ost */ table t to _t_rev_del, _t_del to t", None)
 LAST = Alteration("s:f:3", "ALTER TABLE t ADD COLUMN y INT DEFAULT 6", {"y": None}, {"y": "6"})
 ADD, FILL = "ADD COLUMNS (`x` int)", "MERGE INTO lake.t AS t"
 
@@ -268,6 +269,51 @@ def test_a_column_that_settings_show_since_gets_no_default(
 
     assert FILL not in session.statements
     assert "lake.t: old rows have null in the new columns x: the query knows no statement that gives" in caplog.text
+
+
+def test_a_column_that_comes_by_an_unknown_alteration_gets_no_default(caplog: pytest.LogCaptureFixture) -> None:
+    session = brought("id")
+
+    with caplog.at_level(logging.WARNING, "incsnap.spark.lake_table"):
+        session.lake().alter(REVERTED, stream("id x", x=5))
+
+    assert (session.statements, session.filled) == ([ADD], [])
+    assert "lake.t: old rows have null in the new columns x: the query knows no statement that gives" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("statements", "filled"),
+    [((ADDED, LAST), ["x", "y"]), ((REVERTED, LAST), ["y"]), ((ADDED, REVERTED, LAST), ["y"]), ((ADDED, REVERTED), [])],
+)
+def test_only_columns_of_known_statements_get_their_default(
+    statements: tuple[Alteration, ...], filled: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    session = brought("id")
+    lake = session.lake()
+    for statement in statements[:-1]:
+        lake.alter(statement, None)
+
+    with caplog.at_level(logging.WARNING, "incsnap.spark.lake_table"):
+        lake.alter(statements[-1], stream("id x y", x=7, y=7))
+
+    assert session.filled == filled
+    assert ("null in the new columns" in caplog.text) == (filled != ["x", "y"])
+
+
+def test_an_unknown_alteration_behind_a_crash_takes_the_default_back(caplog: pytest.LogCaptureFixture) -> None:
+    session = brought("id")
+    session.cut = FILL
+    with pytest.raises(RuntimeError, match="cut"):
+        session.lake().alter(ADDED, stream("id x", x=5))
+    session.cut = ""
+
+    lake = session.lake()
+    lake.alter(ADDED, None)
+    with caplog.at_level(logging.WARNING, "incsnap.spark.lake_table"):
+        lake.alter(REVERTED, stream("id x", x=7))
+
+    assert session.filled == []
+    assert "null in the new columns x:" in caplog.text
 
 
 def test_a_swap_of_names_is_not_left_to_the_user() -> None:
