@@ -42,7 +42,8 @@ class Steps:
     renamed: list[tuple[str, str]]  #: (name, new name) of columns; each new name is free when its turn comes
     widened: list[tuple[StructField, StructField]]  #: columns with a new type: as they are, and as MySQL has them
     added: list[StructField]  #: columns to add
-    #: columns that statements have added: rows get their DEFAULT, unless somebody else has added them to the lake
+    #: columns that statements have certainly added: rows get their DEFAULT, unless somebody else has added them to the
+    #: lake
     new: list[StructField]
     columns: tuple[str, ...]  #: all columns that the stream has brought
 
@@ -72,13 +73,15 @@ def steps(
     before = {name: origins.get(name, name) for name in target}
     renamed = {former: name for name, former in before.items() if former and former != name}
     is_unclear = pending is not None and pending.origins is None
-    # Settings may have shown a column since. Its old rows have other values than its DEFAULT.
-    new = [name for name, former in before.items() if former is None or (is_unclear and former not in known)]
+    # Columns that settings show since, or that another table brings, have other values in old rows than their DEFAULT.
+    unclear = [name for name in target if name not in known] if is_unclear else []
+    stated = {} if pending is None else pending.defaults
+    new = [name for name, former in before.items() if former is None or (name in unclear and name in stated)]
     # Settings may have left out a column since. Only a statement takes a column away.
     gone = known - set(before.values()) if pending is not None else set()
     have, moved = dict(lake), []
-    lost, unknown = [name for name in lake if name in gone], [name for name in new if name not in lake]
-    if is_unclear and lost and unknown:
+    lost, unknown = [name for name in lake if name in gone], [name for name in unclear if name not in lake]
+    if lost and unknown:
         raise NotFollowed(f"columns {', '.join(lost)} may be {', '.join(unknown)} under new names")
     # After an earlier attempt a renamed column may have the name of a lost one.
     taken = {name for former, name in renamed.items() if former not in lake}

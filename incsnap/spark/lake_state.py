@@ -51,9 +51,16 @@ class LakeState:
         known = json.loads(text if text.startswith("{") else bytes.fromhex(text))
         try:
             pending = known["pending"] and Alteration(**known["pending"])
-            return cls(tuple(known["columns"]), known["altered"], pending, tuple(known.get("adding", ())))
+            adding = known["adding"] if "adding" in known else _new_columns(pending)
+            return cls(tuple(known["columns"]), known["altered"], pending, tuple(adding))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{shorten(text)} is no state ({error!r})") from None
+
+
+def _new_columns(pending: Alteration | None) -> list[str]:
+    """Return the columns that an earlier release was adding. It did not record them, and filled each new column."""
+    origins = None if pending is None else pending.origins
+    return [name for name, former in (origins or {}).items() if former is None]
 
 
 def read_state(spark: SparkSession, name: str) -> LakeState:

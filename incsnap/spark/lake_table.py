@@ -8,12 +8,13 @@ already, and each step may be done twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.functions import lit, unhex
 from pyspark.sql.types import (
@@ -110,8 +111,10 @@ class LakeTable:
         # Rows show the present DEFAULTs of MySQL. A later statement may have changed these.
         values = columns.defaults if is_definition else {}
         # The values of a column that somebody else has added are not the query's.
-        new = [each for each in needed.new if each.name.lower() in state.adding]
-        self._fill(new, values, {} if pending is None else pending.defaults)
+        adding = [each for each in columns.fields if each.name.lower() in state.adding]
+        # A statement since an earlier attempt may hide where the columns of that attempt come from.
+        self._warn_of_null(each.name for each in adding if each not in needed.new)
+        self._fill([each for each in needed.new if each in adding], values, {} if pending is None else pending.defaults)
         self._write(replace(state, columns=needed.columns, pending=None if by_statements else state.pending, adding=()))
         self._followed = columns
 
@@ -174,20 +177,30 @@ class LakeTable:
     def _add(self, added: list[StructField], new: list[StructField]) -> None:
         """Add columns. Record before which of these are in `new`, so that they get their DEFAULT after a crash too."""
         before = self._state
-        self._write(replace(before, adding=tuple(each.name.lower() for each in added if each in new)))
+        # An earlier attempt may have added columns that still lack their DEFAULT.
+        adding = dict.fromkeys((*before.adding, *(each.name.lower() for each in added if each in new)))
+        self._write(replace(before, adding=tuple(adding)))
         columns = ", ".join(f"{quote(each.name)} {each.dataType.simpleString()}" for each in added)
         try:
             self._alter(f"ADD COLUMNS ({columns})", f"add {', '.join(each.name for each in added)}")
         except ConfigError:
-            # The user may add the columns by hand now, with values.
-            self._write(before)
+            with suppress(PySparkException, Py4JError):
+                # The catalog may have added the columns, and its answer was lost.
+                self._spark.sql(f"REFRESH TABLE {self._name}")
+                have = {name.lower() for name in self._spark.table(self._name).columns}
+                if have.isdisjoint(each.name.lower() for each in added):
+                    # The user may add the columns by hand now, with values.
+                    self._write(before)
             raise
-        if others := [each.name for each in added if each not in new]:
+        self._warn_of_null(each.name for each in added if each not in new)
+
+    def _warn_of_null(self, names: Iterable[str]) -> None:
+        if columns := ", ".join(names):
             log.warning(
-                "%s: old rows have null in the new columns %s: the query has seen no statement that adds them. Send the"
-                " signal execute-snapshot for the MySQL table to read its rows again.",
+                "%s: old rows have null in the new columns %s: the query knows no statement that gives them a DEFAULT."
+                " Send the signal execute-snapshot for the MySQL table to read its rows again.",
                 self._name,
-                ", ".join(others),
+                columns,
             )
 
     def _fill(self, new: list[StructField], values: Mapping[str, pa.Array], texts: Mapping[str, str]) -> None:

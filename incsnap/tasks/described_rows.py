@@ -44,7 +44,10 @@ class Alteration:
 
     def behind(self, before: Alteration) -> Alteration:
         """Return `before` and this statement as one."""
-        origins = self.origins or {}
+        if self.origins is None:
+            # The columns may be those of another table, which has other values.
+            return replace(self, is_one=False)
+        origins = self.origins
         names = {former: name for name, former in origins.items() if former}
         # A name in `origins` that is no former name is another column's now.
         same = {name: default for name, default in before.defaults.items() if name in names or name not in origins}

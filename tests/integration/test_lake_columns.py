@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from lab.fetched_lake import DELTA, LAKES, Lake
 from lab.running_job import write_properties
 from tests.support.frames import SIGNALS, options
 from tests.support.lakes import fetched
-from tests.support.online_runs import gh_ost
+from tests.support.online_runs import gh_ost, pt_osc, revert, spirit
 
 pytestmark = [pytest.mark.servers, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -146,16 +147,68 @@ def test_a_query_that_is_cut_off_between_two_steps_goes_on(
     assert [line["cut"] for line in lines if "cut" in line] == list(range(1, _CUTS + 1))
 
 
-def test_the_swap_of_an_online_schema_change_is_one_alteration(lake: Lake, settings: Path, database: str) -> None:
-    run = gh_ost(database, alter="CHANGE n m INT, ADD COLUMN k INT DEFAULT 4")
-    swap = next(at for at, statement in enumerate(run) if statement.startswith("rename"))
-    copy = "INSERT INTO _t_gho (id, part, price, raw, m) SELECT id, part, price, raw, n FROM t"
-    steps = [["UPDATE t SET n = 2"], [*run[:swap], copy, *run[swap:], "INSERT INTO t (id, part, k) VALUES (9, 'z', 5)"]]
+def test_each_swap_of_an_online_schema_change_is_one_alteration(lake: Lake, settings: Path, database: str) -> None:
+    columns = {"id": "smallint NOT NULL", "part": "char(2)", "price": "decimal(20,4)", "raw": "varbinary(9)"}
+    steps, former = [["UPDATE t SET n = 2"]], "n"
+    for at, tool in enumerate(("gh-ost", "two-step", "pt-osc", "drop_swap", "spirit"), 1):
+        name, new = f"n_{at}", f"k_{at}"
+        alter = f"CHANGE {former} {name} INT, ADD COLUMN {new} INT DEFAULT {at}"
+        run, swap, copy = tool_run(tool, database, alter, {**columns, former: "int"})
+        kept = ", ".join(columns)
+        copied = f"INSERT INTO {copy} ({kept}, {name}) SELECT {kept}, {former} FROM t"
+        steps.append([f"UPDATE t SET {former} = {at} WHERE id = 1", *run, copied, *swap])
+        steps[-1].append(f"INSERT INTO t (id, part, {new}) VALUES ({at + 10}, 'z', 50)")
+        columns[new], former = "int DEFAULT NULL", name
 
     lines = followed(lake, settings, database, steps)
 
-    assert [line.get("error") or line["difference"] for line in lines] == ["", ""]
-    assert {"m int", "k int"} <= set(lines[-1]["columns"])
+    assert [line.get("error") or line["difference"] for line in lines] == [""] * len(steps)
+    assert {f"{former} int", *(f"k_{at} int" for at in range(1, len(steps)))} <= set(lines[-1]["columns"])
+
+
+def test_rows_are_read_again_for_values_that_no_statement_tells(lake: Lake, settings: Path, database: str) -> None:
+    with settings.open("a") as file:
+        file.write("incsnap.online.ddl.reread=changed\n")
+    run, swap = divided(gh_ost(database, alter="DROP n", drops_old=False))
+    copied = "INSERT INTO _t_gho SELECT id, part, price, raw, total FROM t"
+    steps = [
+        ["ALTER TABLE t ALTER n SET DEFAULT 7", "UPDATE t SET n = 2 WHERE id = 2"],
+        ["ALTER TABLE t ADD COLUMN total VARCHAR(20) DEFAULT (CONCAT('x', id))"],
+        [*run, copied, *swap],
+        # The revert brings back what MySQL had in `n`, and not its DEFAULT.
+        [*(f"UPDATE {name} SET part = 'y' WHERE id = 1" for name in ("t", "_t_del")), *revert(database)],
+    ]
+
+    lines = followed(lake, settings, database, steps)
+
+    assert [line.get("error") or line["difference"] for line in lines] == [""] * len(steps)
+    assert {"n int", "total string"} <= set(lines[-1]["columns"])
+    assert "n int" not in lines[2]["columns"]
+
+
+def test_numbers_widen_as_far_as_the_format_can(lake: Lake, settings: Path, database: str) -> None:
+    steps = [
+        ["ALTER TABLE t ADD COLUMN f FLOAT DEFAULT 0.5, ADD COLUMN w INT DEFAULT 3", "UPDATE t SET f = 2 WHERE id = 2"],
+        [
+            "ALTER TABLE t MODIFY f DOUBLE, MODIFY price DECIMAL(24,4)",
+            "INSERT INTO t (id, f, price) VALUES (3, 1e300, 12345678901234567890.5)",
+        ],
+        [
+            "ALTER TABLE t MODIFY price DECIMAL(28,6), MODIFY n DOUBLE, MODIFY w DECIMAL(14,2)",
+            "INSERT INTO t (id, price, n, w) VALUES (4, 0.000001, 0.25, 123456789012.25)",
+        ],
+    ]
+
+    lines = followed(lake, settings, database, steps)
+
+    widened = ["f double", "price decimal(24,4)", "n int", "w int"]
+    assert [line["difference"] for line in lines[:2]] == ["", ""]
+    assert set(widened) <= set(lines[1]["columns"])
+    if lake is DELTA:
+        assert lines[2]["difference"] == ""
+        assert {"f double", "price decimal(28,6)", "n double", "w decimal(14,2)"} <= set(lines[2]["columns"])
+    else:
+        assert "iceberg cannot change column price, which is decimal(28,6) now" in lines[2]["error"]
 
 
 def test_a_change_that_a_format_cannot_carry_is_refused_by_name(lake: Lake, settings: Path, database: str) -> None:
@@ -182,6 +235,28 @@ def test_a_table_that_takes_the_place_of_another_is_refused_if_columns_may_be_re
     lines = followed(lake, settings, database, [["UPDATE t SET n = 2"], swap])
 
     assert "columns n may be m under new names" in lines[-1]["error"]
+
+
+def tool_run(tool: str, database: str, alter: str, columns: dict[str, str]) -> tuple[Sequence[str], Sequence[str], str]:
+    """Return the statements of a tool that alters `t` up to its swap, those from there on, and the name of its copy.
+
+    `columns` are those of `t`.
+    """
+    if tool in ("gh-ost", "two-step"):
+        return *divided(gh_ost(database, alter=alter, two_step=tool == "two-step")), "_t_gho"
+    if tool == "spirit":
+        return *divided(spirit(database, alter=alter)), "_t_new"
+    definition = ",\n  ".join([*(f"`{name}` {type_}" for name, type_ in columns.items()), "PRIMARY KEY (`id`)"])
+    run, swap = divided(pt_osc(database, alter=alter, definition=definition))
+    if tool == "drop_swap":  # a value of --alter-foreign-keys-method
+        swap = ["DROP TABLE IF EXISTS t", f"RENAME TABLE `{database}`.`_t_new` TO `{database}`.`t`"]
+    return run, swap, "_t_new"
+
+
+def divided(run: list[str]) -> tuple[list[str], list[str]]:
+    """Return the statements before the swap, and those from there on."""
+    swap = next(at for at, statement in enumerate(run) if "rename" in statement.lower())
+    return run[:swap], run[swap:]
 
 
 def followed(lake: Lake, settings: Path, database: str, steps: list[list[str]], *more: str) -> list[dict[str, Any]]:

@@ -127,6 +127,24 @@ def test_columns_that_may_be_renamed_are_refused() -> None:
     assert of("id b", "id b", "id a", None).dropped == []
 
 
+def test_an_unknown_alteration_keeps_a_column_of_the_same_name() -> None:
+    """pt-online-schema-change copies the values of a column that is dropped and added again."""
+    anew = Alteration("id", "ALTER TABLE t DROP a, ADD a INT DEFAULT 5", None, {"a": "5"})
+    needed = steps(columns(id=IntegerType(), a=IntegerType()), lake("id", "a"), ("id", "a"), anew)
+
+    assert (needed.dropped, needed.added, needed.new) == ([], [], [])
+
+
+def test_behind_an_unknown_alteration_only_a_column_with_a_default_of_a_statement_is_new() -> None:
+    stream = columns(**dict.fromkeys(("id", "x", "y", "z"), IntegerType()))
+    unknown = Alteration("id", "ALTER", None, {"y": "6", "z": "7"})
+
+    needed = steps(stream, lake("id", "z"), ("id", "z"), unknown)
+
+    assert [each.name for each in needed.added] == ["x", "y"]
+    assert [each.name for each in needed.new] == ["y"]
+
+
 def test_a_swap_of_two_names_is_refused() -> None:
     with pytest.raises(NotFollowed, match="another column has in the lake"):
         of("id a b", "id a b", "id a b", {"a": "b", "b": "a"})

@@ -36,6 +36,13 @@ def test_a_statement_that_is_not_understood_makes_both_unknown() -> None:
     assert unknown.behind(known).origins is None
 
 
+def test_a_statement_that_is_not_understood_hides_the_defaults_before_it() -> None:
+    known, unknown = Alteration("a", "", {"x": None}, {"x": "1"}), Alteration("b", "", None, {"y": "2"})
+
+    assert unknown.behind(known).defaults == {"y": "2"}
+    assert known.behind(unknown).defaults == {"x": "1", "y": "2"}
+
+
 def test_an_alteration_survives_json() -> None:
     altered = Alteration("a:binlog.000001:4", "ALTER TABLE `ü` ADD x INT", {"x": None}, {"x": "it's"})
 
