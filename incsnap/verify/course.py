@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pymysql.connections import Connection
 from pyspark.sql import SparkSession
 
@@ -101,11 +100,11 @@ class Course:
     def run(self, reports: Mapping[str, Sequence[TableReport]]) -> None:
         """Compare, and fill in the reports. Raise TableChanged if a statement changed a table.
 
-        Raise ConfigError if too many keys differ.
+        Raise ConfigError if too many keys differ, and TooManyChanges if too many keys changed meanwhile.
         """
         seen = observe(self, None)
-        changed = self._sides.events(seen.low, seen.low.end, seen.high, None).changed
-        keys = {*self._whole.differing(), *self._sampled(changed)}
+        changed = self._sides.events(seen.low, seen.low.end, seen.high, None, self._resources.sample).changed
+        keys = {*self._whole.differing(), *changed}
         self._resources.progress.begin("looking again at keys that differ or changed")
         log.info("%d keys differ or changed meanwhile; they are read again", len(keys))
         if len(keys) > MOST_KEYS:
@@ -127,12 +126,6 @@ class Course:
             each.sent_twice or each.back_in_time for each in self._counts.values()
         ):
             self._list_history(reports)
-
-    def _sampled(self, keys: Collection[TopicKey]) -> list[TopicKey]:
-        """Return those of `keys` that are compared."""
-        listed = list(keys)
-        is_chosen = self._resources.sample.has(pa.array([key for _, key in listed], pa.binary()))
-        return [key for key, chosen in zip(listed, is_chosen.tolist(), strict=True) if chosen]
 
     def _list_history(self, reports: Mapping[str, Sequence[TableReport]]) -> None:
         """Add the keys to the reports whose records were sent twice or back in time."""
