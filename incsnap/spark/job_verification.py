@@ -72,12 +72,16 @@ class JobVerification:
         except VerificationStopped:
             return None
         except Exception as error:  # noqa: BLE001 - a comparison must not end the job
-            self.failures += 1
-            self.failure = _cause(error)
-            log.warning("The comparison of tables with their topics failed: %s", self.failure)
+            self.note_failure(error)
             return None
         self.failure = ""
         return reports
+
+    def note_failure(self, error: Exception) -> None:
+        """Log and count the error of a comparison."""
+        self.failures += 1
+        self.failure = _cause(error)
+        log.warning("The comparison of tables with their topics failed: %s", self.failure)
 
     def sleep(self, seconds: float) -> bool:
         """Wait for `seconds`. Return False if the job ends first."""

@@ -53,7 +53,11 @@ class StandingVerification:
 
     def _run(self) -> None:
         while self._verification.sleep(self._interval) and self._rests_from_snapshots():
-            self._round(self._number)
+            try:
+                self._round(self._number)
+            except Exception as error:  # noqa: BLE001 - the next round begins as usual
+                self._verification.note_failure(error)
+                self._show(self._ended())
 
     def _rests_from_snapshots(self) -> bool:
         """Wait until no snapshot runs. Return False if the job ends first."""
@@ -71,22 +75,30 @@ class StandingVerification:
         began, began_ms = time.monotonic(), clock_ms()
         self._show(replace(self._status, running_since_ms=began_ms))
         reports = self._verification.attempt(Choice(sample=self._sample, number=number), SHARE)
-        failures, failure = self._verification.failures, self._verification.failure
-        status = replace(self._status, running_since_ms=0, failures=failures, failure=failure)
-        if reports is None or self._has_read_since(began_ms):
+        status = self._ended()
+        if reports is None:
+            self._show(status)
+            return
+        if self._has_read_since(began_ms):
             # Rows of a snapshot that began meanwhile were not sent yet when they were compared.
+            log.info("The comparison of one key in %d does not count, because a snapshot ran meanwhile", self._sample)
             self._show(status)
             return
         for report in reports:
             if report.differs:
                 log.warning("%s", difference_line(report, self._sample))
-        announce(self._settings, [each for each in reports if each.differs], began_ms)
         self._known.note(number, reports)
         self._number = (number + 1) % self._sample
+        announce(self._settings, [each for each in reports if each.differs], began_ms)
         tables = tuple(self._known.of(report) for report in reports)
         seconds = time.monotonic() - began
         self._show(replace(status, rounds=status.rounds + 1, ended_ms=clock_ms(), seconds=seconds, tables=tables))
         log.info("Compared one key in %d of %d tables in %.0f s", self._sample, len(reports), seconds)
+
+    def _ended(self) -> VerificationStatus:
+        """Return the status without a running comparison, with the failures so far."""
+        failures, failure = self._verification.failures, self._verification.failure
+        return replace(self._status, running_since_ms=0, failures=failures, failure=failure)
 
     def _show(self, status: VerificationStatus) -> None:
         self._status = status

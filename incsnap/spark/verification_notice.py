@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException, Producer
 from incsnap.config.settings import Settings
 from incsnap.config.topics import notification_topic
 from incsnap.envelope.control_schemas import NOTIFICATION_VALUE
+from incsnap.errors import IncsnapError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.tasks.formats import struct_formats
 from incsnap.verify.kinds import DIFFERENCES
@@ -30,10 +31,11 @@ def announce(settings: Settings, reports: Sequence[TableReport], now_ms: int) ->
     topic = notification_topic(settings)
     if topic is None or not reports:
         return
-    key_format, value_format = struct_formats(settings)
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     problems: list[str] = []
     try:
+        # Formats with a schema registry ask it, here and for each value.
+        key_format, value_format = struct_formats(settings)
         producer = Producer({**client.for_admin(), "acks": "all", "enable.idempotence": "true"})
         for report in reports:
             value = notice(settings.topic_prefix, report, now_ms)
@@ -45,11 +47,13 @@ def announce(settings: Settings, reports: Sequence[TableReport], now_ms: int) ->
                 on_delivery=lambda error, _: problems.append(str(error)) if error else None,
             )
         left = producer.flush(_SECONDS)
-    except KafkaException as error:
+    except (KafkaException, IncsnapError) as error:
         problems.append(str(error))
         left = 0
     if problems or left:
-        log.warning("The notification of differences was not sent to %s: %s", topic.name, problems or "no answer")
+        log.warning(
+            "The notification of differences was not sent to %s: %s", topic.name, "; ".join(problems) or "no answer"
+        )
 
 
 def notice(prefix: str, report: TableReport, now_ms: int) -> dict[str, Any]:

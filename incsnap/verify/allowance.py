@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class VerificationStopped(Exception):
@@ -50,6 +54,16 @@ class Allowance:
         began = time.thread_time()
         yield
         self.rest(time.thread_time() - began)
+
+    def steps(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield `items`. The making of each one is `work`."""
+        left = iter(items)
+        while True:
+            with self.work():
+                made = list(islice(left, 1))
+            if not made:
+                return
+            yield made[0]
 
     def rest(self, used: float) -> None:
         """Wait after `used` seconds of processor time. Raise VerificationStopped if the comparison shall end."""

@@ -23,11 +23,14 @@ from incsnap.verify.changed_keys import ChangedKeys, TopicChanged, place_in_log
 from incsnap.verify.evidence import Evidence
 from incsnap.verify.histories import History, PartitionFacts, note_places, note_records
 from incsnap.verify.proof import Events, LastRecord, Low, Reached, RowPlace, TopicKey
+from incsnap.verify.sampling import ALL_KEYS, Sample
 from incsnap.verify.table_side import VerifiedTable, read_by_keys
 from incsnap.verify.topic_side import PartitionPart, parts_between, read_parts, record_within
 
 #: Most digits that the spelling of a DOUBLE needs.
 _DOUBLE_DIGITS = 17
+#: Keys of one step of reading rows, some tenths of a second.
+_KEYS_OF_STEP = 10_000
 #: A place behind all others.
 _EVERYTHING = RowPlace(1 << 62, 0)
 
@@ -77,10 +80,14 @@ class LiveSides:
         for topic, tables in self._tables.items():
             own = [key for key in keys if key[0] == topic]
             for table in tables:
-                self._allowance.go_on()
-                for key, row, home in read_by_keys(self._connection, self._settings, table, own):
-                    self._rows[key], self._homes[key] = row, home
-                    self._owners.setdefault(key, []).append(table)
+                for begin in range(0, len(own), _KEYS_OF_STEP):
+                    self._allowance.go_on()
+                    # No SELECT is open during the rest: the server would end it after a minute.
+                    with self._allowance.work():
+                        part = own[begin : begin + _KEYS_OF_STEP]
+                        for key, row, home in read_by_keys(self._connection, self._settings, table, part):
+                            self._rows[key], self._homes[key] = row, home
+                            self._owners.setdefault(key, []).append(table)
         return self._rows
 
     def owners(self, key: TopicKey) -> Sequence[VerifiedTable]:
@@ -93,7 +100,8 @@ class LiveSides:
         ends = topic_ends(self._client, self._counts)
         for key in keys:
             self.histories.setdefault(key, History())
-        for records in read_parts(self._client, parts_between(self.ends, ends), self._forms):
+        parts = read_parts(self._client, parts_between(self.ends, ends), self._forms)
+        for records in self._allowance.steps(parts):
             self._allowance.go_on()
             with self._allowance.work():
                 note_records(records, self.histories, only=True)
@@ -115,8 +123,16 @@ class LiveSides:
         self._end = watermarks.high_watermark(self._connection)
         return place_in_log(*self._end)
 
-    def events(self, low: Low, since: RowPlace, high: RowPlace, keys: Collection[TopicKey] | None) -> Events:
-        return self._changed.events(low, since, self._end, keys)
+    def events(
+        self,
+        low: Low,
+        since: RowPlace,
+        high: RowPlace,
+        keys: Collection[TopicKey] | None,
+        sample: Sample = ALL_KEYS,
+    ) -> Events:
+        """Return the changes as `ChangedKeys.events` does."""
+        return self._changed.events(low, since, self._end, keys, sample)
 
     def has_tombstones(self, topic: str) -> bool:
         """Return True if a tombstone follows each deletion in the topic."""
@@ -131,7 +147,9 @@ class LiveSides:
         behind = record.offset + 1
         if self._newest.get(partition, -1) < behind < self.ends[partition]:
             part = PartitionPart(*partition, behind, self.ends[partition])
-            self._newest[partition] = max(self._newest.get(partition, -1), record_within(self._client, part))
+            with self._allowance.work():
+                newest = record_within(self._client, part)
+            self._newest[partition] = max(self._newest.get(partition, -1), newest)
         return self._newest.get(partition, -1) >= behind
 
     def partitions(self, topic: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -18,10 +19,11 @@ from incsnap.binlog.protocol.dump_connection import connect_beside
 from incsnap.binlog.slices import Slice
 from incsnap.binlog.table_rows import Charsets
 from incsnap.binlog.tail import Tail
+from incsnap.columns.arrow import BytesArray
 from incsnap.config.settings import FrameSettings, Settings
 from incsnap.envelope.records import MARKED_OPERATIONS
 from incsnap.errors import BinlogError, IncsnapError
-from incsnap.events import StreamPosition
+from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.mysql.catalog import charsets
 from incsnap.mysql.session import dial
@@ -30,8 +32,10 @@ from incsnap.tables import TableId
 from incsnap.tasks.blocks import Run, by_run
 from incsnap.tasks.slice_records import change_blocks
 from incsnap.verify.allowance import Allowance
+from incsnap.verify.compared_sides import MOST_KEYS
 from incsnap.verify.proof import Events, Low, RowPlace, TopicKey
 from incsnap.verify.record_reading import read_keys
+from incsnap.verify.sampling import ALL_KEYS, Sample
 from incsnap.verify.table_side import VerifiedTable
 
 #: Bytes of binlog that are decoded at once.
@@ -41,6 +45,7 @@ _CREATED, _DELETED = (MARKED_OPERATIONS.index(each) for each in "cd")
 _LAST_ROW = 1 << 62
 #: Seconds without progress after which the server counts as lost.
 _SILENCE_SECONDS = 60.0
+_AGAIN = "Try again."
 
 
 class TableChanged(IncsnapError):
@@ -59,6 +64,15 @@ class TopicChanged(IncsnapError):
     hint = "Run the command again."
 
 
+class TooManyChanges(IncsnapError):
+    """An error: more keys changed during a comparison than can be read again."""
+
+    hint = (
+        "Compare fewer tables with --table, or a part with --sample."
+        " For a running job set a larger N in incsnap.verify.sample=1/N."
+    )
+
+
 def place_in_log(file: str, pos: int, row: int = 0) -> RowPlace:
     """Return the place. Raise ValueError if the name of the file does not end with a number."""
     return RowPlace(int(file.rpartition(".")[2]), pos, row)
@@ -68,10 +82,27 @@ def place_in_log(file: str, pos: int, row: int = 0) -> RowPlace:
 class _KeyEvents:
     """The events of keys that were read so far."""
 
+    chosen: Collection[TopicKey] | None = None  #: keys whose events are noted; None: those of `sample`
+    sample: Sample = ALL_KEYS  #: keys whose events are noted, without `chosen`
     last: dict[TopicKey, RowPlace] = field(default_factory=dict)  #: place of the last event of each key
     due: dict[TopicKey, RowPlace] = field(default_factory=dict)  #: as `Events.due`
     changed: set[TopicKey] = field(default_factory=set)  #: keys with an event that is not of the low watermark
     _before: tuple[str, int] = ("", 0)  #: GTID and position of the last rows event
+
+    def matters(self, named: Sequence[TopicKey], keys: BytesArray) -> Sequence[bool]:
+        """Return True for each key whose events are noted. `named`: `keys` with their topic."""
+        if self.chosen is None:
+            matters: list[bool] = self.sample.has(keys).tolist()
+            return matters
+        return [key in self.chosen for key in named]
+
+    def bound(self) -> None:
+        """Raise TooManyChanges if more than MOST_KEYS keys are noted."""
+        if self.chosen is None and len(self.last) > MOST_KEYS:
+            topic, count = Counter(topic for topic, _ in self.last).most_common(1)[0]
+            raise TooManyChanges(
+                f"More than {MOST_KEYS:,} keys changed while they were compared. {count:,} of the keys are in {topic}"
+            )
 
     def note(self, key: TopicKey, place: RowPlace, due: RowPlace | None) -> None:
         """Note the next event of `key`. `due`: None if the event is due at its place."""
@@ -122,19 +153,26 @@ class ChangedKeys:
         self._layout = TopicLayout(1, {table.topic: table.partitions for table in tables.values()})
         self._topics = {table.topic: table for table in tables.values()}
 
-    def events(self, low: Low, since: RowPlace, high: tuple[str, int], keys: Collection[TopicKey] | None) -> Events:
+    def events(
+        self,
+        low: Low,
+        since: RowPlace,
+        high: tuple[str, int],
+        keys: Collection[TopicKey] | None,
+        sample: Sample = ALL_KEYS,
+    ) -> Events:
         """Return the changes up to `high`: all that are not of `low`, and those of `low` from `since` on.
 
-        `keys`: the keys that matter; None: all. The result begins later than `since` if the binlog does. Raise
-        TableChanged if a statement that is not of `low` changed one of the tables. Raise BinlogError if the server
-        sends nothing.
+        `keys`: the keys that matter; None: all of `sample`. Other keys take no memory. The result begins later than
+        `since` if the binlog does. Raise TableChanged if a statement that is not of `low` changed one of the tables.
+        Raise TooManyChanges if more than MOST_KEYS keys of `sample` have changes. Raise BinlogError if the server sends
+        nothing.
         """
         begin, since = low.executed, min(since, low.end)
         if since < low.end:
             begin, since = self._before(since, low)
-        noted = _KeyEvents()
+        noted = _KeyEvents(None if keys is None else set(keys), sample)
         altered: dict[str, RowPlace] = {}
-        chosen = None if keys is None else set(keys)
         start = StreamPosition(begin, "", 0)
         beside = partial(connect_beside, partial(dial, self._settings.mysql))
         with closing(
@@ -143,25 +181,30 @@ class ChangedKeys:
             deadline = time.monotonic() + _SILENCE_SECONDS
             while not start.reached(*high):
                 self._allowance.go_on()
-                step = tail.advance(start, _BATCH_BYTES, until=high, wait_seconds=1.0)
-                if step.end != start:
-                    deadline = time.monotonic() + _SILENCE_SECONDS
-                elif time.monotonic() > deadline:
-                    raise BinlogError(f"the server does not send the binlog up to {high[0]}:{high[1]}", "Try again.")
-                for change in step.changes:
-                    touched = [table for table in self._tables if change.touches(table)]
-                    gtid = change.origin.gtid if change.origin else ""
-                    if touched and not _is_in(gtid, low.executed):
-                        raise TableChanged(f"a statement changed a table meanwhile: {change.sql[:200]}", tables=touched)
-                    if change.origin and not (change.truncates or change.moves_rows_in):
-                        at = place_in_log(change.origin.file, change.origin.pos)
-                        altered |= {self._tables[table].topic: at for table in touched}
                 with self._allowance.work():
+                    step = tail.advance(start, _BATCH_BYTES, until=high, wait_seconds=1.0)
+                    if step.end == start and time.monotonic() > deadline:
+                        raise BinlogError(f"the server does not send the binlog up to {high[0]}:{high[1]}", _AGAIN)
+                    for change in step.changes:
+                        self._follow(change, low, altered)
                     for slice_ in tail.slices(start, step.end, 1):
-                        self._note(slice_, low, chosen, noted)
-                tail.forget(step.end)
+                        self._note(slice_, low, noted)
+                    tail.forget(step.end)
+                if step.end != start:
+                    # The rest behind the work may be longer than the silence.
+                    deadline = time.monotonic() + _SILENCE_SECONDS
                 start = step.end
         return Events(since, noted.last, noted.due, noted.changed, altered)
+
+    def _follow(self, change: SchemaChange, low: Low, altered: dict[str, RowPlace]) -> None:
+        """Note the place of a statement that changed columns. Raise TableChanged if it is not of `low`."""
+        touched = [table for table in self._tables if change.touches(table)]
+        gtid = change.origin.gtid if change.origin else ""
+        if touched and not _is_in(gtid, low.executed):
+            raise TableChanged(f"a statement changed a table meanwhile: {change.sql[:200]}", tables=touched)
+        if change.origin and not (change.truncates or change.moves_rows_in):
+            at = place_in_log(change.origin.file, change.origin.pos)
+            altered |= {self._tables[table].topic: at for table in touched}
 
     def _before(self, since: RowPlace, low: Low) -> tuple[GtidSet, RowPlace]:
         """Return the transactions before the file of `since`, and the place from which on all events are read."""
@@ -173,13 +216,7 @@ class ChangedKeys:
                     return before - (before - low.executed), max(since, begin)
         return low.executed, low.end
 
-    def _note(
-        self,
-        slice_: Slice,
-        low: Low,
-        chosen: Collection[TopicKey] | None,
-        noted: _KeyEvents,
-    ) -> None:
+    def _note(self, slice_: Slice, low: Low, noted: _KeyEvents) -> None:
         slice_ = slice_.with_definitions(tuple(table.shape for table in self._tables.values()))
         files = slice_.transactions.files
         owners = slice_.transaction_of(np.arange(len(slice_)))
@@ -191,17 +228,20 @@ class ChangedKeys:
             runs = table_runs if isinstance(table_runs, tuple) else (Run(topic, "", len(records)),)
             for run, part in by_run(records, runs):
                 name, table = run.topic, self._topics[run.topic]
-                keys = read_keys(part.column("key"), table.form.of_table).to_pylist()
+                keys = read_keys(part.column("key"), table.form.of_table)
+                named = [(name, key) for key in keys.to_pylist()]
+                matters = noted.matters(named, keys)
                 marks = part.column("marks")
                 events, ops, gtids = (pc.struct_field(marks, field).to_pylist() for field in ("event", "op", "gtid"))
-                for key, event, row, gtid in zip(keys, events, _row_numbers(events, ops), gtids, strict=True):
-                    named = (name, key)
-                    if event is None or (chosen is not None and named not in chosen):
+                rows = _row_numbers(events, ops)
+                for key, is_noted, event, row, gtid in zip(named, matters, events, rows, gtids, strict=True):
+                    if event is None or not is_noted:
                         continue
                     place = place_in_log(files[of_event[event]], positions[event], row)
-                    noted.note(named, place, dues.get(event))
+                    noted.note(key, place, dues.get(event))
                     if not known[gtid]:
-                        noted.changed.add(named)
+                        noted.changed.add(key)
+                noted.bound()
 
 
 def _row_numbers(events: Sequence[int | None], operations: Sequence[int | None]) -> list[int]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pymysql.connections import Connection
 from pyspark.sql import SparkSession
 
@@ -101,7 +100,7 @@ class Course:
     def run(self, reports: Mapping[str, Sequence[TableReport]]) -> None:
         """Compare, and fill in the reports. Raise TableChanged if a statement changed a table.
 
-        Raise ConfigError if too many keys differ or changed meanwhile.
+        Raise ConfigError or TooManyChanges if too many keys differ or changed meanwhile.
         """
         try:
             seen = observe(self, None)
@@ -132,11 +131,12 @@ class Course:
         ):
             self._list_history(reports)
 
-    def _changed(self, low: Low, high: RowPlace) -> list[TopicKey]:
-        """Return the keys that are compared and changed behind `low`. Raise TableChanged for a changed table."""
-        listed = list(self._sides.events(low, low.end, high, None).changed)
-        is_chosen = self._resources.sample.has(pa.array([key for _, key in listed], pa.binary()))
-        return [key for key, chosen in zip(listed, is_chosen.tolist(), strict=True) if chosen]
+    def _changed(self, low: Low, high: RowPlace) -> Collection[TopicKey]:
+        """Return the keys that are compared and changed behind `low`.
+
+        Raise TableChanged for a changed table, and TooManyChanges.
+        """
+        return self._sides.events(low, low.end, high, None, self._resources.sample).changed
 
     def _list_history(self, reports: Mapping[str, Sequence[TableReport]]) -> None:
         """Add the keys to the reports whose records were sent twice or back in time."""

@@ -142,6 +142,8 @@ def _messages(consumer: Consumer, part: PartitionPart) -> Iterator[list[Message]
         if len(held) >= _TOGETHER:
             yield held
             held = []
+            # The caller may have rested for longer than the silence.
+            deadline = time.monotonic() + _SILENCE_SECONDS
         if time.monotonic() > deadline:
             raise ServerUnreachable(f"{part.topic}: the broker sends nothing up to offset {part.end}")
     yield held

@@ -149,11 +149,12 @@ class WholeTables:
             own = pa.array([key for name, key in chosen if name == topic], pa.binary())
             batches = self._read_again(client, topic, form, own) if len(own) else []
             if batches:
-                records = pa.Table.from_batches(batches)
-                # The chosen records are those of equal hashes.
-                records = records.filter(pc.is_in(records.column("key"), own))
-                for batch in in_order_of_keys(records).to_batches():
-                    note_records(batch, histories)
+                with self._allowance.work():
+                    records = pa.Table.from_batches(batches)
+                    # The chosen records are those of equal hashes.
+                    records = records.filter(pc.is_in(records.column("key"), own))
+                    for batch in in_order_of_keys(records).to_batches():
+                        note_records(batch, histories)
         return histories
 
     # -- reading
@@ -220,7 +221,7 @@ class WholeTables:
         hashes = np.unique(hash64(keys, self._sides.seed))
         parts: list[tuple[PartitionPart, Offsets]] = []
         for number in self._numbers(RECORDS, topic):
-            with self._sides.block(RECORDS, number) as (batch, _):
+            with self._allowance.work(), self._sides.block(RECORDS, number) as (batch, _):
                 offsets = offsets_of(batch, hashes)
             parts += spread(self._parts[number], offsets, _GAP)
         if not parts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
@@ -18,6 +19,7 @@ from incsnap.verify.allowance import Allowance
 from incsnap.verify.changed_keys import ChangedKeys, TableChanged, place_in_log
 from incsnap.verify.proof import Events, Low, TopicKey
 from incsnap.verify.record_reading import RecordForm
+from incsnap.verify.sampling import ALL_KEYS, Sample
 from incsnap.verify.table_side import VerifiedTable, read_by_keys
 from lab.addresses import MySqlAddress
 from tests.support.properties import QUIET
@@ -48,9 +50,9 @@ class Log:
         self._connection = connection
         self._changed = ChangedKeys(connection, settings, {table.shape.id: table}, Allowance())
 
-    def events(self, low: Low, since: Low | None = None) -> Events:
+    def events(self, low: Low, since: Low | None = None, sample: Sample = ALL_KEYS) -> Events:
         begin = low.end if since is None else since.end
-        return self._changed.events(low, begin, high_watermark(self._connection), None)
+        return self._changed.events(low, begin, high_watermark(self._connection), None, sample)
 
 
 def test_changed_keys_and_their_last_places(
@@ -79,6 +81,26 @@ def test_changed_keys_and_their_last_places(
     assert older.changed == events.changed
     assert first.end < older.last[key(1)] < second.end
     assert older.last[key(1)].row == 0
+
+
+def test_changes_of_keys_outside_the_sample_are_not_kept(
+    connection: Connection[Any], cursor: Cursor, settings: Settings, database: str
+) -> None:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+    table = table_of(connection, settings, database)
+    log, low = Log(connection, settings, table), low_of(connection)
+    cursor.execute(f"INSERT INTO t VALUES {','.join(f'({number}, 0)' for number in range(100))}")
+    keys = [b'{"id":%d}' % number for number in range(100)]
+    every = log.events(low)
+    assert every.changed == {(table.topic, key) for key in keys}
+
+    for number in range(4):
+        sample = Sample(4, number)
+        is_chosen = sample.has(pa.array(keys, pa.binary())).tolist()
+        chosen = {(table.topic, key) for key, is_in in zip(keys, is_chosen, strict=True) if is_in}
+        events = log.events(low, sample=sample)
+        assert events.changed == chosen
+        assert events.last == {key: every.last[key] for key in chosen}
 
 
 def test_rows_have_the_numbers_of_their_source_block(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import pytest
 
 from incsnap.config.load import from_properties
 from incsnap.connect.json_text import literal
+from incsnap.errors import IncsnapError, ServerUnreachable
+from incsnap.kafka.refusals import SinkRefused
 from incsnap.monitoring.status import FinishedTable, JobStatus, SnapshotStatus, clock_ms
 from incsnap.monitoring.verification_status import TableVerification, VerificationStatus
-from incsnap.spark import standing_verification
+from incsnap.spark import standing_verification, verification_notice
 from incsnap.spark.standing_verification import KnownDifferences, StandingVerification, difference_line
 from incsnap.spark.verification_notice import notice
 from incsnap.verify.kinds import MISSING, UNVERIFIABLE, WRONG
@@ -102,6 +105,9 @@ class Rounds:
         self._meanwhile()
         return [report(MISSING)]
 
+    def note_failure(self, error: Exception) -> None:
+        self.failures, self.failure = self.failures + 1, str(error)
+
 
 class StatusBoard:
     """A watch of a job whose snapshot is as the test says."""
@@ -123,8 +129,9 @@ class StatusBoard:
 
 @pytest.mark.parametrize(("reads", "rounds"), [(False, 1), (True, 0)])
 def test_a_round_counts_only_if_no_snapshot_has_ended_meanwhile(
-    reads: bool, rounds: int, monkeypatch: pytest.MonkeyPatch
+    reads: bool, rounds: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     monkeypatch.setattr(standing_verification, "announce", lambda *arguments: None)
     board = StatusBoard()
     comparison = Rounds(board.ends_a_snapshot if reads else lambda: None)
@@ -133,6 +140,37 @@ def test_a_round_counts_only_if_no_snapshot_has_ended_meanwhile(
     StandingVerification(comparison, settings, board)._run()  # type: ignore[arg-type]
     assert board.shown[-1].rounds == rounds
     assert sum(table.differing for table in board.shown[-1].tables) == rounds
+    assert ("a snapshot ran meanwhile" in caplog.text) == reads
+
+
+def test_a_round_with_an_error_is_counted_and_the_next_round_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = [RuntimeError("the disk is full")]
+
+    def announced(*arguments: object) -> None:
+        if errors:
+            raise errors.pop()
+
+    monkeypatch.setattr(standing_verification, "announce", announced)
+    board, settings = StatusBoard(), from_properties({**NEEDED, "incsnap.verify.interval": "1s"}).settings
+    comparison = Rounds(lambda: None)
+    StandingVerification(comparison, settings, board)._run()  # type: ignore[arg-type]
+    failed = [each for each in board.shown if each.failures and not each.running_since_ms]
+    assert (failed[0].failure, failed[0].rounds) == ("the disk is full", 0)
+    assert (board.shown[-1].failures, board.shown[-1].rounds, board.shown[-1].running_since_ms) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("error", [ServerUnreachable("the registry does not answer"), SinkRefused("no such subject")])
+def test_a_schema_registry_that_refuses_the_notification_is_one_line_of_the_log(
+    error: IncsnapError, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refusing(*arguments: object) -> bytes:
+        raise error
+
+    formats = SimpleNamespace(struct=refusing)
+    monkeypatch.setattr(verification_notice, "struct_formats", lambda settings: (formats, formats))
+    properties = {**NEEDED, "notification.enabled.channels": "sink", "notification.sink.topic.name": "notes"}
+    verification_notice.announce(from_properties(properties).settings, [report(MISSING)], 1)
+    assert f"The notification of differences was not sent to notes: {error.message}" in caplog.text
 
 
 def test_a_round_does_not_begin_right_behind_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:

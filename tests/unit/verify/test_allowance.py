@@ -43,6 +43,21 @@ def test_a_share_of_five_percent_rests_nineteen_times_as_long_as_it_works(
     assert clock.waited == pytest.approx(19 * used)
 
 
+def test_the_making_of_each_step_is_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = [0.0]
+    monkeypatch.setattr("incsnap.verify.allowance.time", SimpleNamespace(thread_time=lambda: used[0]))
+    clock = Clock()
+
+    def made() -> Iterator[str]:
+        for name, seconds in (("first", 0.5), ("second", 1.0)):
+            used[0] += seconds
+            yield name
+
+    names, rests = zip(*((name, clock.waited) for name in Allowance(clock, share=0.05).steps(made())), strict=True)
+    assert names == ("first", "second")
+    assert rests == pytest.approx((9.5, 28.5))
+
+
 def test_without_a_share_nothing_rests() -> None:
     clock = Clock()
     with Allowance(clock).spark_job():
