@@ -42,10 +42,10 @@ def online_tables(connection: Connection[Any], existing: Collection[TableId]) ->
     for log in logs:
         beside = [table for table in named if table.database == log.table.database]
         # gh-ost may be told to derive the names of its tables from another name. The altered table is then not known.
-        found = [_copy(copy, log, None) for copy in beside if copy.table.lower() == ghost_beside(log.table.table)]
+        filled = [_copy(copy, log, None) for copy in beside if copy.table.lower() == ghost_beside(log.table.table)]
         for table in _altered(connection, log, existing):
-            found += [_copy(copy, log, table) for copy in beside if copy_tool(copy.table, table.table, "") == log.tool]
-        copies |= {each.table: each for each in found}
+            filled += [_copy(copy, log, table) for copy in beside if copy_tool(copy.table, table.table, "") == log.tool]
+        copies |= {each.table: each for each in filled}
     return OnlineTables((*logs, *(copies[table] for table in sorted(copies) if table in existing)))
 
 
