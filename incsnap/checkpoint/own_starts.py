@@ -1,7 +1,7 @@
 """The identity of a checkpoint, and the starts that it has announced. A copy of a checkpoint has another identity.
 
-The file `start.json` has the ids of starts that this checkpoint has announced: the newest one, then the one that owned the prefix before,
-then earlier ones.
+The file `start.json` has the ids of starts that this checkpoint has announced: the newest one, then the one that owned
+the prefix before, then earlier ones.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ RENAME remains what it is for any table.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from incsnap.ddl.online_names import (
@@ -26,6 +25,7 @@ from incsnap.ddl.online_names import (
     confirms,
     copy_tool,
     is_by_gh_ost,
+    is_common_checkpoint,
     is_former_name,
     is_revert_name,
     is_trigger_of,
@@ -33,23 +33,16 @@ from incsnap.ddl.online_names import (
     looks_like_a_tools,
     may_be_pt_copy,
 )
-from incsnap.ddl.online_tables import OnlineTable, OnlineTables
+from incsnap.ddl.online_tables import UNKNOWN, OnlineTable, OnlineTables
 from incsnap.ddl.statements import former_names, new_name, renamed
 from incsnap.ddl.words import NotUnderstood, Words
 from incsnap.events import OnlineStep
 from incsnap.tables import TableId
 
-#: Most characters of a copy's alterations that are kept. They are in a file of the checkpoint.
-_MOST_TEXT = 65_536
 #: Stands between the statements of an alteration.
 STATEMENTS_END = ";\n"
 #: Words of an ALTER TABLE beside PARTITION, which then removes or exchanges rows without events.
 _OF_PARTITIONS = ("DROP", "TRUNCATE", "EXCHANGE")
-_NAME = r"(?:`(?:[^`]|``)+`|[\w$]+)"
-_ALTERED = re.compile(rf"\s*ALTER\s+(?:/\*.*?\*/\s*)?TABLE\s+{_NAME}(?:\s*\.\s*{_NAME})?\s+(.*?)\s*", re.S | re.I)
-#: Alterations of a copy that are the tool's own: they keep the counter of AUTO_INCREMENT.
-_COUNTER = re.compile(r"AUTO_INCREMENT\s*=\s*\d+", re.IGNORECASE)
-_ALGORITHM = re.compile(r"\s*,\s*ALGORITHM\s*=\s*COPY$", re.IGNORECASE)
 
 
 def after_statement(
@@ -165,7 +158,11 @@ class _Statement:
             if each.is_certain or each.of is None or each.table.database != database:
                 continue
             for log in logs:
-                if log.tool == each.tool and confirms(log.table.table, log.tool, each.of.table):
+                name = log.table.table
+                proves = confirms(name, log.tool, each.of.table) or (
+                    is_common_checkpoint(name) and each.is_like_spirits
+                )
+                if log.tool == each.tool and proves:
                     self._add(replace(each, trace=f"made LIKE {each.of}, beside {log.table}"))
 
     def _create_trigger(self) -> None:
@@ -182,7 +179,7 @@ class _Statement:
         copy = words.table()
         if copy.folded == of.folded or not is_trigger_of(trigger, of):
             return
-        known = self._tables.get(copy.folded) or OnlineTable(copy, PT_OSC, "copy")
+        known = self._tables.get(copy.folded) or OnlineTable(copy, PT_OSC, "copy", alterations=UNKNOWN)
         if known.role == "copy":
             trace = known.trace or f"trigger {trigger} of {of} writes into it"
             self._add(replace(known, tool=PT_OSC, of=of, trace=trace, is_fed=True))
@@ -207,19 +204,9 @@ class _Statement:
                 is_rename_alone = False
         known = self._tables.get(table.folded)
         if known is not None and known.role == "copy" and not (new is not None and is_rename_alone):
-            self._add(replace(known, alterations=self._altered(known)))
+            self._add(known.altered(self._sql))
         if new is not None:
             self._rename([(table, new)])
-
-    def _altered(self, copy: OnlineTable) -> tuple[str, ...]:
-        """Return the alterations of the copy, with this statement."""
-        match = _ALTERED.fullmatch(self._sql)
-        text = _ALGORITHM.sub("", match[1]) if match is not None else ""
-        if _COUNTER.fullmatch(text):
-            return copy.alterations
-        if sum(map(len, copy.alterations)) + len(text) > _MOST_TEXT:
-            return ("",)
-        return (*copy.alterations, text)
 
     # -- DROP
 
@@ -309,7 +296,7 @@ class _Statement:
             self._hidden.add(new)
         elif self._is_certain_swap(known, new, other, was_away=was_away):
             self._kept.add(new)
-            self._swaps.append((new, known.tool, _alteration(known, new)))
+            self._swaps.append((new, known.tool, STATEMENTS_END.join(known.statements_about(new))))
             if other is not None:
                 self._becomes_former(other, known.tool, new)
 
@@ -333,7 +320,8 @@ class _Statement:
     def _has_checkpoint(self, of: TableId) -> bool:
         """Whether spirit's checkpoint of a run on this table is there."""
         logs = (each.table for each in self._before.certain() if each.tool == SPIRIT and each.role == "log")
-        return any(each.database == of.database and confirms(each.table, SPIRIT, of.table) for each in logs)
+        names = (each.table for each in logs if each.database == of.database)
+        return any(confirms(name, SPIRIT, of.table) or is_common_checkpoint(name) for name in names)
 
     def _is_first_half(self, old: TableId, new: TableId) -> bool:
         """Whether gh-ost renames the altered table in the first half of a two-step cut-over."""
@@ -359,13 +347,6 @@ class _Statement:
         # The formers of a table are in the order in which they left.
         self._tables.pop(table.folded, None)
         self._add(OnlineTable(table, tool, "former", of, f"{tool} has put its copy in the place of {of}"))
-
-
-def _alteration(copy: OnlineTable, of: TableId) -> str:
-    """Return what was done to the copy, as statements about the altered table; "" if that is not known."""
-    if not copy.alterations or not all(copy.alterations):
-        return ""
-    return STATEMENTS_END.join(f"ALTER TABLE {of.sql} {text}" for text in copy.alterations)
 
 
 def _is_of(each: OnlineTable, table: TableId) -> bool:

@@ -2,14 +2,17 @@
 
 A tool does not alter a large table. It fills an altered copy of the table and then gives the copy the table's name.
 gh-ost, pt-online-schema-change and spirit are known here. Each of their tables has a name by a rule and a trace of the
-tool. A name alone proves nothing: a table may really be called `_x_new`.
+tool. A name alone proves nothing: a table may really be called `_x_new`. The exceptions are the two names in
+`_SIGNALS`.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Final
 
+from incsnap.ddl.words import NotUnderstood, Words
 from incsnap.tables import TableId
 
 GH_OST: Final = "gh-ost"
@@ -20,20 +23,21 @@ SPIRIT: Final = "spirit"
 TRIGGERS: Final = "pt_osc_"
 #: Most characters of a name. The tools cut longer names.
 _LONGEST = 64
-#: Traces of tables that are no copies: the end of the name, the text in the table's definition, and the tool.
+#: Traces of tables that are no copies: the form of the name, the text in the table's definition, and the tool.
 _LOGS = (
-    ("_ghc", "gh-ost changelog", GH_OST),
-    ("_ghk", "gh_ost_chk_id", GH_OST),
-    ("_del", "ghost-cut-over-sentry", GH_OST),
-    ("_chkpnt", "copier_watermark", SPIRIT),
-    ("_spirit_checkpoint", "copier_watermark", SPIRIT),
-    ("_spirit_move_checkpoint", "copier_watermark", SPIRIT),
-    ("_spirit_sync_checkpoint", "copier_watermark", SPIRIT),
-    ("_spirit_sentinel", "", SPIRIT),
-    ("_spirit_move_revert", "", SPIRIT),
+    (r"_.+_ghc", "gh-ost changelog", GH_OST),
+    (r"_.+_ghk", "gh_ost_chk_id", GH_OST),
+    (r"_.+_del", "ghost-cut-over-sentry", GH_OST),
+    (r"_.+_chkpnt|_spirit_(?:(?:move|sync)_)?checkpoint", "copier_watermark", SPIRIT),
 )
+#: spirit's checkpoint of a run that alters several tables.
+_COMMON_CHECKPOINT = "_spirit_checkpoint"
+#: Tables by which spirit and a person signal to each other. spirit asks for the name alone.
+_SIGNALS = ("_spirit_sentinel", "_spirit_move_revert")
 #: The tool that makes a copy by CREATE TABLE ... LIKE, by the end of the copy's name.
 _COPIES = (("gho", GH_OST), ("new", SPIRIT))
+#: End of the name of a tool's own table, which has the altered table's name in it.
+_OF_ONE = {GH_OST: "ghc", SPIRIT: "chkpnt"}
 _ANY = re.compile(
     r"_.*_(?:gho|ghc|ghk|del|new|old|chkpnt)|_spirit_(?:(?:(?:move|sync)_)?checkpoint|sentinel|move_revert)",
     re.IGNORECASE,
@@ -64,10 +68,11 @@ def log_trace(name: str, sql: str) -> tuple[str, str] | None:
     >>> log_trace("_t_ghc", "CREATE TABLE _t_ghc (id INT) COMMENT='gh-ost changelog'")
     ('gh-ost', "'gh-ost changelog' in its definition")
     """
-    lower = name.lower()
-    for ending, text, tool in _LOGS:
-        if lower.endswith(ending) and lower.startswith("_") and text in sql:
-            return tool, f"{text!r} in its definition" if text else "its name"
+    if name.lower() in _SIGNALS:
+        return SPIRIT, "its name"
+    for form, text, tool in _LOGS:
+        if re.fullmatch(form, name, re.IGNORECASE) and text in sql:
+            return tool, f"{text!r} in its definition"
     return None
 
 
@@ -84,10 +89,49 @@ def copy_tool(name: str, of: str, sql: str) -> str:
 
 
 def confirms(log: str, tool: str, of: str) -> bool:
-    """Return True if the table `log` of `tool` proves that the tool alters the table `of`."""
-    if tool == GH_OST:
-        return _is_of(log, of, "ghc")
-    return tool == SPIRIT and (log.lower() == "_spirit_checkpoint" or _is_of(log, of, "chkpnt"))
+    """Return True if the table `log` of `tool` proves by its name that the tool alters the table `of`."""
+    return tool in _OF_ONE and _is_of(log, of, _OF_ONE[tool])
+
+
+def ghost_beside(log: str) -> str:
+    """Return the name, in lower case, of the copy that belongs to gh-ost's changelog table `log`; "" for another table.
+
+    >>> ghost_beside("_m42_ghc")
+    '_m42_gho'
+    """
+    name = log.lower()
+    return f"{name[: -len('ghc')]}gho" if name.endswith("_ghc") else ""
+
+
+def is_common_checkpoint(log: str) -> bool:
+    """Return True if the table `log` has spirit's checkpoint of a run that alters several tables.
+
+    The table's name does not tell which tables these are.
+    """
+    return log.lower() == _COMMON_CHECKPOINT
+
+
+def altered_by(statements: str, database: str) -> frozenset[str]:
+    """Return the tables that these statements alter, as `TableId.folded` gives them.
+
+    `statements`: what spirit was asked to do, as its checkpoint has them. Other statements than ALTER TABLE and CREATE
+    INDEX are left out. `database`: for names without a database.
+
+    >>> sorted(altered_by("ALTER TABLE t ADD n INT; CREATE INDEX i ON s.u (n)", "shop"))
+    ['s.u', 'shop.t']
+    """
+    words, is_first = Words(statements, database, None), True
+    altered: set[str] = set()
+    with suppress(NotUnderstood):
+        while not words.at_end:
+            word = words.take()
+            if is_first and word == "ALTER" and words.skip("TABLE"):
+                altered.add(words.table().folded)
+            elif is_first and word == "CREATE":
+                words.skip_past("ON")
+                altered.add(words.table().folded)
+            is_first = word == ";"
+    return frozenset(altered)
 
 
 def _is_of(name: str, of: str, suffix: str) -> bool:

@@ -5,11 +5,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 from incsnap.tables import TableId
+
+#: The alterations of a copy of which some statement is not known.
+UNKNOWN: Final = ("",)
+#: Most characters of a copy's alterations that are kept. They are in a file of the checkpoint.
+_MOST_TEXT = 65_536
+_NAME = r"(?:`(?:[^`]|``)+`|[\w$]+)"
+_ALTERED = re.compile(rf"\s*ALTER\s+(?:/\*.*?\*/\s*)?TABLE\s+{_NAME}(?:\s*\.\s*{_NAME})?\s+(.*?)\s*", re.S | re.I)
+#: Alterations of a copy that are the tool's own: they keep the counter of AUTO_INCREMENT.
+_COUNTER = re.compile(r"AUTO_INCREMENT\s*=\s*\d+", re.IGNORECASE)
+#: The end of each alteration by spirit that MySQL can do with it.
+_ALGORITHM = re.compile(r"\s*,\s*ALGORITHM\s*=\s*COPY$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +36,8 @@ class OnlineTable:
     of: TableId | None = None  #: the table that the tool alters; None for a log, and while it is not known
     #: What proves that the table is a tool's; "": nothing does. The table is then captured like any other.
     trace: str = ""
-    #: What was done to a copy, as the text behind ALTER TABLE and the name; "" for a text that cannot be given
+    #: What was done to a copy since it was created, as the text behind ALTER TABLE and the name; "" for a text that
+    #: cannot be given. `UNKNOWN` if the creation was not seen.
     alterations: tuple[str, ...] = ()
     #: Whether all changes of `of` reach the copy or, in a revert, the former: False once the tool's triggers are gone,
     #: and behind a statement that has changed rows of `of` without events.
@@ -37,6 +50,26 @@ class OnlineTable:
     def is_certain(self) -> bool:
         """True if the table belongs to a tool."""
         return bool(self.trace)
+
+    @property
+    def is_like_spirits(self) -> bool:
+        """True if the copy was altered as spirit does. A person has no reason to ask for ALGORITHM=COPY."""
+        return any(map(_ALGORITHM.search, self.alterations))
+
+    def altered(self, sql: str) -> OnlineTable:
+        """Return the copy behind the statement `sql`, which alters the copy."""
+        match = _ALTERED.fullmatch(sql)
+        text = match[1] if match is not None else ""
+        if _COUNTER.fullmatch(text):
+            return self
+        is_long = sum(map(len, self.alterations)) + len(text) > _MOST_TEXT
+        return replace(self, alterations=UNKNOWN if is_long else (*self.alterations, text))
+
+    def statements_about(self, of: TableId) -> list[str]:
+        """Return what was done to the copy, as statements about the table `of`; none if that is not known."""
+        if not all(self.alterations):
+            return []
+        return [f"ALTER TABLE {of.sql} {_ALGORITHM.sub('', text)}" for text in self.alterations]
 
     def __str__(self) -> str:
         return f"{self.table} belongs to {self.tool}{f', which alters {self.of}' if self.of else ''} ({self.trace})"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from pymysql.connections import Connection
+from pymysql.constants import ER
 
 from incsnap.config.settings import Settings
 from incsnap.ddl.online_names import (
@@ -14,16 +16,20 @@ from incsnap.ddl.online_names import (
     PT_OSC,
     SPIRIT,
     TRIGGERS,
+    altered_by,
     confirms,
     copy_tool,
+    ghost_beside,
+    is_common_checkpoint,
     log_trace,
     looks_like_a_tools,
 )
-from incsnap.ddl.online_tables import OnlineTable, OnlineTables
+from incsnap.ddl.online_tables import UNKNOWN, OnlineTable, OnlineTables
 from incsnap.mysql.catalog import tables
-from incsnap.mysql.session import query
+from incsnap.mysql.session import QueryRefusedError, query
 from incsnap.tables import TableId
 
+_log = logging.getLogger(__name__)
 _WRITTEN = re.compile(r"\b(?:INTO|FROM)\s+`((?:[^`]|``)+)`\s*\.\s*`((?:[^`]|``)+)`", re.IGNORECASE)
 
 
@@ -57,14 +63,44 @@ def online_tables(connection: Connection[Any], existing: Collection[TableId]) ->
     logs = _logs(connection, named) if named else []
     # pt-online-schema-change may be told any name for its copy.
     copies = {each.table: each for each in _pt_copies(connection, sorted({table.database for table in existing}))}
-    for table in existing:
-        for log in logs:
-            if log.table.database != table.database or not confirms(log.table.table, log.tool, table.table):
-                continue
-            for copy in named:
-                if copy.database == table.database and copy_tool(copy.table, table.table, "") == log.tool:
-                    copies[copy] = OnlineTable(copy, log.tool, "copy", table, f"its name, beside {log.table}")
+    for log in logs:
+        beside = [table for table in named if table.database == log.table.database]
+        # gh-ost may be told to derive the names of its tables from another name. The altered table is then not known.
+        filled = [_copy(copy, log, None) for copy in beside if copy.table.lower() == ghost_beside(log.table.table)]
+        for table in _altered(connection, log, existing):
+            filled += [_copy(copy, log, table) for copy in beside if copy_tool(copy.table, table.table, "") == log.tool]
+        copies |= {each.table: each for each in filled}
     return OnlineTables((*logs, *(copies[table] for table in sorted(copies) if table in existing)))
+
+
+def _copy(table: TableId, log: OnlineTable, of: TableId | None) -> OnlineTable:
+    return OnlineTable(table, log.tool, "copy", of, f"its name, beside {log.table}", UNKNOWN)
+
+
+def _altered(connection: Connection[Any], log: OnlineTable, existing: Collection[TableId]) -> Iterator[TableId]:
+    """Yield those of the tables `existing` that the tool alters, as its table `log` tells."""
+    named = frozenset[str]()
+    if is_common_checkpoint(log.table.table):
+        named = _of_common_checkpoint(connection, log.table)
+    for table in existing:
+        is_beside = table.database == log.table.database
+        if is_beside and (table.folded in named or confirms(log.table.table, log.tool, table.table)):
+            yield table
+
+
+def _of_common_checkpoint(connection: Connection[Any], checkpoint: TableId) -> frozenset[str]:
+    """Return the tables that spirit alters in the run of this checkpoint, as `TableId.folded` gives them.
+
+    spirit writes the first row 50 s behind the run's beginning. Return no table before, and if the user may not read
+    the row.
+    """
+    try:
+        rows = query(connection, f"SELECT statement FROM {checkpoint.sql} ORDER BY id DESC LIMIT 1")
+    except QueryRefusedError as error:
+        if error.code != ER.NO_SUCH_TABLE:  # the run may just have ended
+            _log.warning("%s cannot be read, so tables that spirit fills are captured: %s", checkpoint, error.message)
+        return frozenset()
+    return altered_by("".join(str(statement) for (statement,) in rows), checkpoint.database)
 
 
 def _logs(connection: Connection[Any], named: Sequence[TableId]) -> list[OnlineTable]:
@@ -96,5 +132,5 @@ def _pt_copies(connection: Connection[Any], databases: Sequence[str]) -> list[On
         if written is not None:
             copy, of = TableId(*written.groups()), TableId(str(database), str(table))
             trace = f"trigger {trigger} of {of} writes into it"
-            copies.append(OnlineTable(copy, PT_OSC, "copy", of, trace))
+            copies.append(OnlineTable(copy, PT_OSC, "copy", of, trace, UNKNOWN))
     return copies

@@ -6,204 +6,49 @@ order. Between them rows of the table change, and rows come into the copy as the
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from incsnap.binlog.tail import Tail
 from incsnap.config.settings import StartPlace
-from lab.addresses import MySqlAddress
-from lab.mysql_client import connect
-from tests.support.online_runs import gh_ost, pt_osc, revert, spirit
-from tests.support.planned_job import PlannedJob, read_to_the_end, settings_of
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.online_migration import Migration, migrations, wait_patiently
+from tests.support.online_runs import gh_ost, pt_osc, resumed, revert, spirit
+from tests.support.planned_job import read_to_the_end
 
 pytestmark = pytest.mark.servers
 
-_NUMBERS = itertools.count()
 _DEFINITION = "`id` int NOT NULL,\n  `v` varchar(9) DEFAULT NULL,\n  PRIMARY KEY (`id`)"
 _BEFORE, _AFTER = {"id", "v"}, {"id", "v", "n"}
 
 
-class Migration:
-    """A table `t` that a tool alters, and the job that captures its database."""
-
-    def __init__(self, address: MySqlAddress, kafka: str, prefix: str, root: Path, rows: int, **more: str) -> None:
-        self.address = address
-        self.database = f"online_{next(_NUMBERS)}_{prefix[-6:]}"
-        self.connection = connect(address)
-        self.run(f"CREATE DATABASE {self.database}", f"USE {self.database}")
-        self.run("CREATE TABLE t (id INT NOT NULL, v VARCHAR(9) DEFAULT NULL, PRIMARY KEY (id))")
-        self.keys = list(range(1, rows + 1))
-        with self.connection.cursor() as cursor:
-            cursor.executemany("INSERT INTO t VALUES (%s, 'a')", [(key,) for key in self.keys])
-        options = {
-            "include__schema__changes": "true",
-            "notification__enabled__channels": "sink",
-            "notification__sink__topic__name": f"{prefix}-notifications",
-            "signal__enabled__channels": "file",
-            "signal__file": str(root / "signals"),
-            **more,
-        }
-        self.root, self.prefix = root, prefix
-        self.settings = settings_of(address, kafka, prefix, self.database, **options)
-        self._job: PlannedJob | None = None
-
-    @property
-    def job(self) -> PlannedJob:
-        """The job. It begins with the first use."""
-        if self._job is None:
-            self._job = PlannedJob(self.settings, str(self.root))
-        return self._job
-
-    def run(self, *statements: str) -> list[tuple[Any, ...]]:
-        """Run the statements, and return the rows of the last one."""
-        with self.connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
-
-    def insert(self) -> int:
-        """Insert a row into `t`, as its users do. Return its key."""
-        self.keys.append(self.keys[-1] + 1)
-        self.run(f"INSERT INTO t (id, v) VALUES ({self.keys[-1]}, 'b')")
-        return self.keys[-1]
-
-    def play(
-        self, statements: Sequence[str], *, copies: str = "", batches: bool = True, restarts: bool = False
-    ) -> None:
-        """Run the statements with an insertion behind each. With `copies`, fill that copy from `t` before it is
-        swapped.
-
-        `batches`: run batches up to each insertion. `restarts`: start the job again behind each batch.
-        """
-        for statement in statements:
-            upper = statement.upper()
-            if copies and "RENAME" in upper and self.has_table() and self.has_table(copies):
-                self.run(f"INSERT IGNORE INTO {copies} (id, v) SELECT id, v FROM t")
-            self.run(statement)
-            if not self.has_table():
-                continue
-            key = self.insert()
-            if copies and self.has_table(copies) and (self.has_table("_t_ghc") or self.has_table("_t_chkpnt")):
-                self.run(f"REPLACE INTO {copies} (id, v) SELECT id, v FROM t WHERE id = {key}")
-            if batches:
-                self.until_event(key)
-            if restarts:
-                self.job.restart()
-
-    def has_table(self, name: str = "t") -> bool:
-        """Whether the table exists."""
-        with self.connection.cursor() as cursor:
-            cursor.execute("SHOW TABLES LIKE %s", (name.replace("_", r"\_"),))
-            return bool(cursor.fetchall())
-
-    def events(self, table: str = "t") -> list[dict[str, Any]]:
-        """The rows behind insertions that were sent."""
-        records = self.job.of(f"{self.prefix}.{self.database}.{table}")
-        return [each.value["after"] for each in records if each.value and each.value["op"] == "c"]
-
-    def reads(self) -> Counter[int]:
-        """How often each key of `t` was sent by a snapshot."""
-        records = self.job.of(f"{self.prefix}.{self.database}.t")
-        return Counter(each.value["after"]["id"] for each in records if each.value and each.value["op"] == "r")
-
-    def until_event(self, key: int) -> None:
-        """Run batches until the insertion of the row was sent."""
-        self.job.batches_until(lambda: any(row["id"] == key for row in self.events()), f"event of {key}")
-
-    def schema_changes(self) -> list[tuple[str, list[str], str]]:
-        """The records of the schema change topic: types, tables and the statement."""
-        values = [each.value for each in self.job.of(self.prefix)]
-        return [
-            (
-                "/".join(each["type"] for each in value["tableChanges"]),
-                [each["id"].rpartition(".")[2].strip('"') for each in value["tableChanges"]],
-                value["ddl"],
-            )
-            for value in values
-        ]
-
-    def columns_after(self) -> list[list[str]]:
-        """The columns in each ALTER of the schema change topic."""
-        changes = [change for each in self.job.of(self.prefix) for change in each.value["tableChanges"]]
-        return [[column["name"] for column in each["table"]["columns"]] for each in changes if each["type"] == "ALTER"]
-
-    def notifications(self) -> list[dict[str, Any]]:
-        """The notifications about online schema changes."""
-        notes = (each.value for each in self.job.of(f"{self.prefix}-notifications"))
-        return [{"type": each["type"], **each["additional_data"]} for each in notes if "ONLINE" in each["type"]]
-
-    def recognised(self) -> set[str]:
-        """The tables of tools in notifications."""
-        notes = (each for each in self.notifications() if each["type"] == "ONLINE_DDL_TABLE")
-        return {each["data_collections"].rpartition(".")[2] for each in notes}
-
-    def topics(self) -> set[str]:
-        """The tables that have got records."""
-        begin = f"{self.prefix}.{self.database}."
-        return {each.topic.removeprefix(begin) for each in self.job.sent if each.topic.startswith(begin)}
-
-    def topics_in_kafka(self) -> set[str]:
-        """The tables that have a topic."""
-        begin = f"{self.prefix}.{self.database}."
-        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
-        names = admin.list_topics(timeout=30).topics
-        return {name.removeprefix(begin) for name in names if name.startswith(begin)}
-
-    def close(self) -> None:
-        """Close the job, and drop the database."""
-        if self._job is not None:
-            self._job.close()
-        self.run(f"DROP DATABASE IF EXISTS {self.database}")
-        self.connection.close()
-
-
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a batch wait for the server's definitions, and for later statements, as long as a test waits.
-
-    A batch that has waited for a second goes on without them.
-    """
-    for module in ("schema_changes", "online_ddl"):
-        monkeypatch.setattr(f"incsnap.planner.{module}.WAIT_SECONDS", PATIENCE_SECONDS)
+    wait_patiently(monkeypatch)
 
 
 @pytest.fixture(params=["FULL", "MINIMAL"])
 def make(request: pytest.FixtureRequest, kafka_address: str, topic_prefix: str, tmp_path: Path) -> Iterator[Any]:
     """Yield a function that begins a migration on a server with this `binlog_row_metadata`."""
     address = request.getfixturevalue("mysql_address" if request.param == "FULL" else "minimal_mysql")
-    opened: list[Migration] = []
-
-    def begin(rows: int = 5, *, starts: bool = True, **more: str) -> Migration:
-        opened.append(Migration(address, kafka_address, topic_prefix, tmp_path, rows, **more))
-        if starts:
-            assert opened[-1].job
-        return opened[-1]
-
-    yield begin
-    for each in opened:
-        with closing(each):
-            pass
+    yield from migrations(address, kafka_address, topic_prefix, tmp_path)
 
 
 def runs(database: str) -> dict[str, tuple[list[str], str, set[str]]]:
     """Each tool's statements, the name of its copy and the names of its tables."""
+    checkpoint = gh_ost(database, checkpoint=True)
     return {
-        "gh-ost": (gh_ost(database), "_t_gho", {"_t_gho", "_t_ghc"}),
+        "gh-ost": (checkpoint, "_t_gho", {"_t_gho", "_t_ghc", "_t_ghk"}),
+        "gh-ost --resume": (resumed(checkpoint), "_t_gho", {"_t_gho", "_t_ghc", "_t_ghk"}),
         "two-step": (gh_ost(database, two_step=True), "_t_gho", {"_t_gho", "_t_ghc"}),
         "pt-osc": (pt_osc(database, definition=_DEFINITION, columns="`id`, `v`"), "_t_new", {"_t_new"}),
         "spirit": (spirit(database), "_t_new", {"_t_new", "_t_chkpnt"}),
     }
 
 
-TOOLS = ("gh-ost", "two-step", "pt-osc", "spirit")
+TOOLS = ("gh-ost", "gh-ost --resume", "two-step", "pt-osc", "spirit")
 
 
 def check(migration: Migration, tables: set[str], alters: int = 1) -> None:
@@ -241,7 +86,7 @@ def test_a_run_is_one_alter_and_its_tables_belong_to_nobody(
     migration.until_event(migration.insert())
     check(migration, tables)
     assert [each["type"] for each in migration.notifications()].count("ONLINE_DDL_SWAP") == 1
-    assert not migration.job.offset.online or tool == "gh-ost"
+    assert not migration.job.offset.online or tool.startswith("gh-ost")
     if not is_behind:
         assert migration.columns_after() == [["id", "v", "n"]]
 
@@ -296,6 +141,50 @@ def test_the_drop_before_the_swap_of_pt_osc_is_no_drop(make: Any) -> None:
     migration.job.batch()
     migration.play([f"RENAME TABLE {migration.database}._t_new TO {migration.database}.t"])
     check(migration, {"_t_new"})
+
+
+def _alters(migration: Migration) -> list[tuple[list[str], str]]:
+    """Return the tables and the text of each ALTER that was reported."""
+    return [(names, ddl) for type_, names, ddl in migration.schema_changes() if type_ == "ALTER"]
+
+
+def test_the_child_tables_that_pt_osc_alters_have_ordinary_alters(make: Any) -> None:
+    """--alter-foreign-keys-method=rebuild_constraints."""
+    migration = make()
+    migration.run(
+        "CREATE TABLE child (id INT NOT NULL PRIMARY KEY, parent INT,"
+        " CONSTRAINT parent FOREIGN KEY (parent) REFERENCES t (id))"
+    )
+    run = pt_osc(migration.database, definition=_DEFINITION, columns="`id`, `v`", rebuilds="child")
+    migration.play(run, copies="_t_new")
+    migration.run("INSERT INTO child VALUES (1, 1)")
+    migration.until_event(migration.insert())
+    rebuilt = next(sql for sql in run if "`child`" in sql)
+    assert _alters(migration) == [(["t"], f"ALTER TABLE `{migration.database}`.`t` ADD n INT"), (["child"], rebuilt)]
+    assert migration.topics() == {"t", "child"}
+    assert migration.events("child") == [{"id": 1, "parent": 1}]
+
+
+def test_the_tables_own_triggers_move_to_the_copy_and_what_they_write_is_captured(make: Any) -> None:
+    """--preserve-triggers."""
+    migration = make()
+    writes = "INSERT INTO audits (row_id) VALUES (NEW.id)"
+    migration.run(
+        "CREATE TABLE audits (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, row_id INT)",
+        f"CREATE TRIGGER audit AFTER INSERT ON t FOR EACH ROW {writes}",
+    )
+    run = pt_osc(migration.database, definition=_DEFINITION, columns="`id`, `v`", preserves=writes)
+    moves = next(number for number, sql in enumerate(run) if "`audit`" in sql)
+    migration.play(run[:moves])
+    migration.run("INSERT IGNORE INTO _t_new (id, v) SELECT id, v FROM t")
+    migration.play(run[moves:])
+    assert _alters(migration) == [(["t"], f"ALTER TABLE `{migration.database}`.`t` ADD n INT")]
+    assert migration.recognised() == {"_t_new"}
+    assert migration.topics() == {"t", "audits"}
+    with migration.connection.cursor() as cursor:
+        cursor.execute("SELECT id, row_id FROM audits ORDER BY id")
+        rows = cursor.fetchall()
+    assert [(row["id"], row["row_id"]) for row in migration.events("audits")] == list(rows)
 
 
 def test_a_revert_is_one_more_alter(make: Any) -> None:
@@ -427,21 +316,29 @@ def _signal(migration: Migration, tables: str) -> None:
 
 
 _ROWS = 500
-#: What the tool does to `t`, and whether a snapshot that is under way goes on at its key.
+_TEXT_IN_KEY = "MODIFY v VARCHAR(9) NOT NULL, DROP PRIMARY KEY, ADD PRIMARY KEY (id, v)"
+_COLLATION = "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+#: What a person does to `t` before the job begins, what the tool does to `t`, and whether a snapshot that is under way
+#: goes on at its key.
 CHANGES = {
-    "a column": ("ADD n INT", True),
-    "a type of the key": ("MODIFY id BIGINT NOT NULL", False),
-    "another key": ("DROP PRIMARY KEY, ADD PRIMARY KEY (v, id), MODIFY v VARCHAR(9) NOT NULL", False),
+    "a column": ("", "ADD n INT", True),
+    "a type of the key": ("", "MODIFY id BIGINT NOT NULL", False),
+    "another key": ("", "DROP PRIMARY KEY, ADD PRIMARY KEY (v, id), MODIFY v VARCHAR(9) NOT NULL", False),
+    "a collation of the key": (_TEXT_IN_KEY, _COLLATION, False),
+    "a collation beside the key": ("", _COLLATION, True),
 }
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("alter", "goes_on"), CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize(("before", "alter", "goes_on"), CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("two_step", [False, True], ids=["atomic", "two-step"])
 def test_a_snapshot_goes_on_behind_the_swap_where_the_key_is_the_same(
-    make: Any, two_step: bool, alter: str, goes_on: bool
+    make: Any, two_step: bool, before: str, alter: str, goes_on: bool
 ) -> None:
-    migration = make(rows=_ROWS, incsnap__snapshot__throttle__rows__per__second="100")
+    migration = make(rows=_ROWS, starts=False, incsnap__snapshot__throttle__rows__per__second="100")
+    if before:
+        migration.run(f"ALTER TABLE t {before}")
+    assert migration.job
     run = gh_ost(migration.database, alter=alter, two_step=two_step)
     swap = next(number for number, sql in enumerate(run) if " rename" in sql or sql.startswith("rename"))
     migration.play(run[:swap], copies="_t_gho")

@@ -5,7 +5,7 @@
 
 A real tool must be on PATH. Without one, `played` sends the statements of pt-online-schema-change. The exit code is 1
 if a tool's table has a topic, if the table has not exactly one schema change, or if `incsnap verify` finds a
-difference.
+difference. It is also 1 if the job was not killed at the moment that `--kill` asks for.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
+from incsnap.checkpoint.status import newest_offset
 from incsnap.tables import TableId
 from lab.captured_database import CapturedDatabase
 from lab.listening import Follower, Notices
@@ -23,6 +24,7 @@ from lab.running_job import RunningJob, end_of
 from lab.table_designs import ORDERS
 from lab.workload import Writer
 from tests.online_ddl.tools import Tool
+from tests.support.mysql_versions import end_of_binlog
 
 #: Moments at which the job is killed.
 KILLS = {"between": "between the copy's ALTER and the swap", "behind": "behind the swap"}
@@ -47,7 +49,8 @@ class Result:
 def play(captured: CapturedDatabase, table: TableId, tool: Tool, alter: str, rate: float, *, kills: str) -> Result:
     """Alter `table` by `tool` beside a job, a snapshot of the table and `rate` changed rows a second.
 
-    `kills`: when the job is killed with all its processes and started again, a key of `KILLS`; "" for never.
+    `kills`: when the job is killed with all its processes and started again, a key of `KILLS`; "" for never. The run is
+    wrong if it misses this moment.
     """
     result = Result(f"{tool.name}, {alter}")
     own = {
@@ -61,22 +64,23 @@ def play(captured: CapturedDatabase, table: TableId, tool: Tool, alter: str, rat
         job.wait_until_streaming()
 
         def start_again() -> RunningJob:
-            job.kill(workers_too=True)
             running.close()
-            result.hit.append(f"the job killed {KILLS[kills]}")
             return running.enter_context(captured.job(own))
 
         with Writer(captured.connect, [(ORDERS, table)], seed=7, rate=rate) as writer:
             captured.execute_by_row(_SNAPSHOT, [table])
             job.wait_until("the snapshot had begun", captured.has_windows_in_flight, _PATIENCE_SECONDS)
-            began, before = time.monotonic(), _columns(captured, table)
+            began, before, begin = time.monotonic(), _columns(captured, table), _end_of_binlog(captured)
             process = tool.started(captured.mysql, table, alter, captured.folder / _LOG)
             if kills == "between":
                 while process.poll() is None and not any(
                     _columns(captured, copy) not in (before, ()) for copy in _copies(table)
                 ):
                     time.sleep(_LOOK_SECONDS)
-                if _columns(captured, table) == before:
+                if process.poll() is None:
+                    job.kill(workers_too=True)
+                    if _columns(captured, table) == before:
+                        result.hit.append(f"the job killed {KILLS[kills]}")
                     job = start_again()
             while process.poll() is None and _columns(captured, table) in (before, ()):
                 time.sleep(_LOOK_SECONDS)
@@ -84,14 +88,44 @@ def play(captured: CapturedDatabase, table: TableId, tool: Tool, alter: str, rat
                 result.hit.append("a window in flight at the swap")
             if not notices.completed(_SNAPSHOT):
                 result.hit.append("a snapshot under way at the swap")
-            if kills == "behind":
+            if kills == "behind" and _columns(captured, table) not in (before, ()):
+                job.kill(workers_too=True)
+                side = "behind" if _has_done_swap(captured, table, begin) else "before"
+                result.hit.append(f"the job killed {KILLS[kills]}, {side} the end of the swap's batch")
                 job = start_again()
             process.wait(_PATIENCE_SECONDS)
             result.seconds, result.written = time.monotonic() - began, writer.written.changes
+        if kills and not any(KILLS[kills] in case for case in result.hit):
+            result.wrong.append(f"the job was not killed {KILLS[kills]}: the tool was too fast, or has not swapped")
         if process.returncode:
             result.wrong.append(f"the tool ended with code {process.returncode}: {end_of(captured.folder / _LOG)}")
         _judge(captured, table, job, notices, result)
     return result
+
+
+def _end_of_binlog(captured: CapturedDatabase) -> tuple[str, int]:
+    with captured.connect() as connection:
+        return end_of_binlog(connection)
+
+
+def _has_done_swap(captured: CapturedDatabase, table: TableId, begin: tuple[str, int]) -> bool:
+    """Return True if a batch with the table's swap is done. The swap is the last RENAME of the table behind `begin`.
+
+    The job must stand still.
+    """
+    file, pos = begin
+    places: list[tuple[str, int]] = []
+    with captured.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOGS")
+        for name in sorted(str(row[0]) for row in cursor.fetchall() if str(row[0]) >= file):
+            cursor.execute(f"SHOW BINLOG EVENTS IN '{name}' FROM {pos if name == file else 4}")
+            places += [
+                (name, int(end))
+                for _, _, kind, _, end, info in cursor.fetchall()
+                if kind == "Query" and " rename" in f" {info.lower()}" and f"`{table.table}`" in info
+            ]
+    offset = newest_offset(str(captured.checkpoint), "commits")
+    return offset is not None and offset.stream.reached(*places[-1])
 
 
 def _copies(table: TableId) -> list[TableId]:
@@ -149,7 +183,7 @@ def _columns(captured: CapturedDatabase, table: TableId) -> Sequence[Any]:
     """Return the table's columns; () if the table is away for a moment."""
     with suppress(Exception), captured.connect() as connection, connection.cursor() as cursor:
         cursor.execute(
-            "SELECT column_name, column_type FROM information_schema.columns"
+            "SELECT column_name, column_type, collation_name FROM information_schema.columns"
             " WHERE (table_schema, table_name) = (%s, %s) ORDER BY ordinal_position",
             (table.database, table.table),
         )

@@ -13,11 +13,31 @@ from incsnap.ddl.online_tables import OnlineTables
 from incsnap.ddl.statements import schema_change
 from incsnap.events import SchemaChange, Session
 from incsnap.tables import TableId
-from tests.support.online_runs import GH_OST, GH_OST_TWO_STEP, PT_OSC, SPIRIT, gh_ost, pt_osc, revert, spirit
+from tests.support.online_runs import (
+    GH_OST,
+    GH_OST_RESUMED,
+    GH_OST_TWO_STEP,
+    PT_OSC,
+    PT_OSC_TRIGGERS,
+    SPIRIT,
+    gh_ost,
+    pt_osc,
+    revert,
+    spirit,
+    spirit_of_several,
+)
 
 NOTHING = OnlineTables()
 COPY = TableId("shop", "_t_new")
-RUNS = {"gh-ost": GH_OST, "two-step": GH_OST_TWO_STEP, "pt-osc": PT_OSC, "spirit": SPIRIT}
+RUNS = {
+    "gh-ost": GH_OST,
+    "two-step": GH_OST_TWO_STEP,
+    "resumed": GH_OST_RESUMED,
+    "pt-osc": PT_OSC,
+    "triggers": PT_OSC_TRIGGERS,
+    "spirit": SPIRIT,
+    "several": spirit_of_several(),
+}
 #: The end of a run with --alter-foreign-keys-method=drop_swap, in place of the RENAME of both tables.
 DROP_SWAP = ("DROP TABLE IF EXISTS shop.t", "RENAME TABLE shop._t_new TO shop.t")
 
@@ -120,6 +140,7 @@ _POOL = [
     *(sql for table in ("t", "u") for run in (gh_ost, pt_osc, spirit) for sql in run("shop", table)),
     *gh_ost(two_step=True, drops_old=False),
     *revert(),
+    *spirit_of_several(),
     *(f"CREATE TABLE _{table}_{ending} (id INT)" for table in "tu" for ending in ("new", "gho", "old", "del")),
     *(f"CREATE TABLE _{table}_{ending} LIKE {table}" for table in "tu" for ending in ("new", "gho", "old", "del")),
     "RENAME TABLE t TO x, u TO t, x TO u",

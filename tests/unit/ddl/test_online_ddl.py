@@ -8,7 +8,20 @@ from incsnap.ddl.online_ddl import after_statement
 from incsnap.ddl.online_tables import OnlineTables
 from incsnap.events import OnlineStep
 from incsnap.tables import TableId
-from tests.support.online_runs import GH_OST, GH_OST_TWO_STEP, PT_OSC, SPIRIT, gh_ost, pt_osc, revert, spirit
+from tests.support.online_runs import (
+    GH_OST,
+    GH_OST_CHECKPOINT,
+    GH_OST_RESUMED,
+    GH_OST_TWO_STEP,
+    PT_OSC,
+    PT_OSC_FOREIGN_KEYS,
+    PT_OSC_TRIGGERS,
+    SPIRIT,
+    gh_ost,
+    pt_osc,
+    revert,
+    spirit,
+)
 
 NOTHING = OnlineTables()
 T = TableId("shop", "t")
@@ -31,7 +44,16 @@ def _swaps(steps: list[OnlineStep | None]) -> list[tuple[TableId, str, str]]:
     return [swap for step in steps if step is not None for swap in step.swaps]
 
 
-RUNS = {"gh-ost": GH_OST, "gh-ost two-step": GH_OST_TWO_STEP, "pt-online-schema-change": PT_OSC, "spirit": SPIRIT}
+RUNS = {
+    "gh-ost": GH_OST,
+    "gh-ost two-step": GH_OST_TWO_STEP,
+    "gh-ost --checkpoint": GH_OST_CHECKPOINT,
+    "gh-ost --resume": GH_OST_RESUMED,
+    "pt-online-schema-change": PT_OSC,
+    "rebuild_constraints": PT_OSC_FOREIGN_KEYS,
+    "--preserve-triggers": PT_OSC_TRIGGERS,
+    "spirit": SPIRIT,
+}
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
@@ -66,7 +88,7 @@ def test_a_run_that_is_given_up_changes_nothing_of_the_next_one(run: list[str], 
 def test_the_statements_of_a_run_hide_the_tools_tables_and_never_the_swapped_one(run: list[str]) -> None:
     tables = NOTHING
     for sql in run:
-        own = {_of(name) for name in ("gho", "ghc", "del", "chkpnt") if f"_t_{name}`" in sql}
+        own = {_of(name) for name in ("gho", "ghc", "ghk", "del", "chkpnt") if f"_t_{name}`" in sql}
         drops = sql.startswith("DROP") and not own & {each.table for each in tables.tables}
         tables, step = after_statement(tables, sql, "shop", has_xid=not drops)
         assert step is None or not step.hides(T), sql
