@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from unittest.mock import Mock, patch
 
 import pytest
 
+from incsnap.config.load import from_properties
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka.announcements import ALIVE_SECONDS, Announcement, StartFacts
+from incsnap.planner.signal_commands import chosen_rows
+from incsnap.snapshot.commands import ChosenRows
+from incsnap.verify import signal_way
 from incsnap.verify.kinds import EXTRA, KINDS, MISSING, NO_TOMBSTONE, UNVERIFIABLE, WRONG
-from incsnap.verify.live_job import NoLiveJob
+from incsnap.verify.live_job import LiveJob, NoLiveJob
 from incsnap.verify.repair import RepairRefused, TableRepair, repair, repair_of
 from incsnap.verify.report import Difference, TableReport
-from incsnap.verify.signal_way import Waiting
+from incsnap.verify.signal_way import SignalWay, Waiting
+from signals.channels.file import SignalFile
+from signals.parse import parse
+from signals.records import Signal
+from tests.support.properties import QUIET
 
 
 def differing(table: str, *kinds: str) -> TableReport:
@@ -136,6 +146,22 @@ def test_no_more_tables_are_asked_for_at_a_time_than_the_job_remembers() -> None
     way = Asked()
     repair([differing(f"d.t{number}", MISSING) for number in range(40)], way, yes, 100)
     assert (len(way.repairs), way.waits) == (40, 3)
+
+
+def test_a_signal_has_the_keys_with_all_their_digits(tmp_path: Path) -> None:
+    file = tmp_path / "signals.txt"
+    settings = from_properties({**QUIET, "signal.file": str(file)}).settings
+    key = b'{"n":12345678901234567890.1234567891}'
+    job = LiveJob(FACTS, "file")
+
+    with patch.multiple(signal_way, live_job=lambda *_: job, admin_client=Mock()):
+        way = SignalWay(settings, "server", 30.0, Mock())
+    way.ask(TableRepair("d.t", "p.d.t", (key,), {"wrong": 1}, deletes=True))
+
+    (record,) = SignalFile(file).poll(None).records
+    signal = parse(record)
+    assert isinstance(signal, Signal)
+    assert chosen_rows(signal) == ChosenRows(keys=f"[{key.decode()}]", deletes=True)
 
 
 # -- waiting
