@@ -6,11 +6,12 @@ stop a stream. https://debezium.io/documentation/reference/stable/configuration/
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
+from signals import exact_json
 from signals.chosen import ChosenProblem, chosen_rows
 from signals.condition import condition_problem
 from signals.records import (
@@ -108,7 +109,7 @@ def _data(raw: object) -> Data:
     value = raw
     if isinstance(raw, str):
         try:
-            value = json.loads(raw)
+            value = exact_json.parsed(raw)
         except (ValueError, RecursionError) as error:
             raise _BadError(
                 f"data is not JSON: {_short(raw)} ({_short(error)})", f"Write data as {_EXAMPLE}."
@@ -326,7 +327,7 @@ def _plain(text: str) -> str:
 
 def _short(value: object) -> str:
     """Return `value` as a text of at most 80 characters."""
-    text = repr(value) if not isinstance(value, Exception) else str(value)
+    text = str(value) if isinstance(value, Exception | Decimal) else repr(value)
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 

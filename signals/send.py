@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
+
+from signals import exact_json
 
 
 def new_id() -> str:
@@ -42,7 +43,7 @@ def to_table(connection: Any, table_sql: str, name: str, kind: str, data: Mappin
     `table_sql` is the quoted name of the table.
     """
     with connection.cursor() as cursor:
-        cursor.execute(f"INSERT INTO {table_sql} VALUES (%s, %s, %s)", (name, kind, json.dumps(data)))
+        cursor.execute(f"INSERT INTO {table_sql} VALUES (%s, %s, %s)", (name, kind, exact_json.written(data)))
     connection.commit()
 
 
@@ -70,7 +71,7 @@ def to_topic(
             "linger.ms": "0",
         }
     )
-    value = json.dumps({"id": name, "type": kind, "data": dict(data)})
+    value = exact_json.written({"id": name, "type": kind, "data": dict(data)})
     producer.produce(
         topic,
         key=prefix.encode(),
@@ -88,4 +89,4 @@ def to_topic(
 def to_file(path: str | Path, name: str, kind: str, data: Mapping[str, Any]) -> None:
     """Append the signal's line to the file. Raise OSError if that fails."""
     with Path(path).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"id": name, "type": kind, "data": dict(data)}) + "\n")
+        file.write(exact_json.written({"id": name, "type": kind, "data": dict(data)}) + "\n")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from incsnap.cli import output
@@ -13,7 +11,7 @@ from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.monitoring.signal_sender import send_signal
 from incsnap.monitoring.signalled_tables import table_warnings
-from signals import send
+from signals import exact_json, send
 from signals.parse import SIGNALLED_LIMITS
 
 _PLACE = "set-binlog-position"
@@ -116,7 +114,7 @@ def _json(text: str | None, option: str) -> object:
     if text is None:
         return None
     try:
-        return json.loads(text)
+        return exact_json.parsed(text)
     except ValueError as error:
         raise ConfigError(f"{option} is not JSON: {error}", 'Write it as {"id": 5}, in quotes of your shell.') from None
 

@@ -154,6 +154,21 @@ class ListedKeys:
         return rows, pc.invert(pc.is_in(self.records, value_set=own))
 
 
+def read_key(content: str | bytes) -> str:
+    """Return the JSON of a record's key as compact JSON, for lists. Raise KeyRefused as `key_text` does."""
+    return key_text(parsed_key(content))
+
+
+def parsed_key(content: str | bytes) -> Any:
+    """Return the value of a key's JSON, with Decimals in place of floats. Raise KeyRefused if `content` is not JSON."""
+    try:
+        return _parsed(content)
+    # A Decimal may not have an exponent of more than 18 digits.
+    except (ValueError, RecursionError, ArithmeticError):
+        text = content if isinstance(content, str) else content.decode(errors="replace")
+        raise KeyRefused(f"{shorten(text)} is not the JSON of a key") from None
+
+
 def key_text(value: object) -> str:
     """Return a key as compact JSON, for lists.
 
@@ -214,7 +229,7 @@ _COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_
 _MOST_DIGITS = 400
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str | bytes) -> Any:
     return json.loads(text, parse_float=Decimal)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from incsnap.envelope.format import Changes, ValueFormat
 from incsnap.envelope.masks import cut
 from incsnap.envelope.table_view import TableView
 from incsnap.errors import shorten
+from signals import exact_json
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def key_text(key: bytes | None) -> str:
     if not key:
         return "<none>"
     try:
-        content = json.loads(key)
+        content = exact_json.parsed(key)
     except ValueError:
         return shorten(f"0x{key.hex()}")
     if isinstance(content, dict) and content.keys() == {"schema", "payload"}:
@@ -53,7 +53,7 @@ def key_text(key: bytes | None) -> str:
 def _value_text(value: Any) -> str:
     if value is None:
         return "<null>"
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else exact_json.written(value)
 
 
 def with_origins(records: RecordBatch, what: Changes) -> RecordBatch:

@@ -33,6 +33,7 @@ from incsnap.monitoring.health import healthy, ready
 from incsnap.monitoring.job_status import Point
 from incsnap.monitoring.metrics import exposition
 from incsnap.monitoring.status import JobStatus, dump
+from signals import exact_json
 
 log = logging.getLogger(__name__)
 
@@ -249,7 +250,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _signal(self, body: bytes) -> None:
         """Send the signal in `body` and answer 202 with its id, 400 for a wrong signal, or 502 if the channel fails."""
         try:
-            signal = json.loads(body)
+            signal = exact_json.parsed(body)
             kind, data = signal["type"], signal.get("data") or {}
             if kind not in _SIGNALS or not isinstance(data, dict):
                 raise ValueError(kind)

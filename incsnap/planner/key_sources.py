@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -14,7 +12,7 @@ from pyarrow import fs, parquet
 
 from incsnap.checkpoint.files import Files
 from incsnap.config.object_store import is_object_store
-from incsnap.envelope.listed_keys import KeyRefused, key_text
+from incsnap.envelope.listed_keys import KeyRefused, key_text, parsed_key
 from incsnap.errors import shorten
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.keys_topic import keys_in
@@ -40,17 +38,10 @@ def keys_of(chosen: ChosenRows, kafka: ClientSettings) -> Iterator[str]:
 
 def _given(chosen: ChosenRows, kafka: ClientSettings) -> Iterable[Any]:
     if chosen.keys:
-        return json.loads(chosen.keys, parse_float=Decimal)  # type: ignore[no-any-return]
+        return parsed_key(chosen.keys)  # type: ignore[no-any-return]
     if chosen.topic:
-        return (_parsed(content) for content in keys_in(kafka, chosen.topic))
+        return (parsed_key(content) for content in keys_in(kafka, chosen.topic))
     return _of_files(chosen.files)
-
-
-def _parsed(content: bytes) -> Any:
-    try:
-        return json.loads(content, parse_float=Decimal)
-    except (ValueError, RecursionError):
-        raise KeyRefused(f"{shorten(content.decode(errors='replace'))} is not the JSON of a key") from None
 
 
 def _of_files(path: str) -> Iterator[Any]:
@@ -128,6 +119,6 @@ def _of_lines(file: Any) -> Iterator[Any]:
     left = b""
     while content := file.read(1 << 20):
         *lines, left = (left + content).split(b"\n")
-        yield from (_parsed(line) for line in lines if line.strip())
+        yield from (parsed_key(line) for line in lines if line.strip())
     if left.strip():
-        yield _parsed(left)
+        yield parsed_key(left)

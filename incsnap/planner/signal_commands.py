@@ -3,7 +3,6 @@ tables."""
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from incsnap.gtid import GtidSet
 from incsnap.planner.asked_place import AskedPlace
 from incsnap.snapshot.commands import ChosenRows, Command, DataCollection, Execute, Pause, Resume, SetThrottle, Stop
 from incsnap.tables import TableId
+from signals import exact_json
 from signals.records import InvalidSignal, Signal
 from signals.resolve import conditions_of, resolve
 
@@ -155,7 +155,7 @@ def chosen_rows(signal: Signal) -> ChosenRows | None:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return exact_json.written(value, exact_json.COMPACT)
 
 
 def _stop(signal: Signal, captured: Captured) -> Stop:

@@ -22,6 +22,7 @@ from incsnap.config.registry_settings import client_settings
 from incsnap.config.servers import RegistrySettings
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka.apicurio import ApicurioRegistry
+from signals import exact_json
 
 #: Bytes of an id before a record, by the frame of the format. An id in a header is put before the record when it is
 #: read.
@@ -74,7 +75,8 @@ def as_json(records: BytesArray, schemas: AvroSchemas) -> BytesArray:
 
 def respelled(objects: BytesArray) -> BytesArray:
     """Return JSON objects in the spelling of `as_json`."""
-    return pa.array([None if each is None else spelled(json.loads(each)) for each in objects.to_pylist()], pa.binary())
+    parsed = (None if each is None else exact_json.parsed(each) for each in objects.to_pylist())
+    return pa.array([None if each is None else spelled(each) for each in parsed], pa.binary())
 
 
 def _decoded(record: bytes, schemas: AvroSchemas) -> bytes:
@@ -90,7 +92,7 @@ def _decoded(record: bytes, schemas: AvroSchemas) -> bytes:
 
 def spelled(value: Any) -> bytes:
     """Return a value as JSON, in the spelling of `as_json`."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return exact_json.written(value, exact_json.COMPACT).encode()
 
 
 def _plain(value: Any) -> Any:

@@ -26,6 +26,7 @@ from incsnap.verify.proof import Events, LastRecord, Low, Reached, RowPlace, Top
 from incsnap.verify.sampling import ALL_KEYS, Sample
 from incsnap.verify.table_side import VerifiedTable, read_by_keys
 from incsnap.verify.topic_side import PartitionPart, parts_between, read_parts, record_within
+from signals import exact_json
 
 #: Most digits that the spelling of a DOUBLE needs.
 _DOUBLE_DIGITS = 17
@@ -224,15 +225,15 @@ def differing_columns(table: VerifiedTable, left: bytes, right: bytes) -> list[s
     """Return the names of the fields in which two rows differ. `left` is the table's row.
 
     Debezium's SELECT spells some values otherwise than its binlog reader. So JSON documents are compared by their
-    content. A FLOAT may have the six digits that MySQL prints: Debezium's snapshot has no more. From a row that is no
-    JSON all fields differ.
+    content. A FLOAT may have the six digits that MySQL prints: Debezium's snapshot has no more. A DOUBLE may have more
+    digits than it needs. DECIMALs are compared with all their digits. From a row that is no JSON all fields differ.
     """
-    one = json.loads(left)
+    one = exact_json.parsed(left)
     try:
-        other = json.loads(right)
+        other = exact_json.parsed(right)
     except ValueError:
         return list(one)
-    types = {column.name: column.type for column in table.shape.columns}
+    types = {column.name: column.type for column in table.shape.columns} | dict.fromkeys(table.form.doubles, "double")
     return [
         name
         for name in {**one, **other}
@@ -246,15 +247,19 @@ def _is_same(kind: str, left: Any, right: Any) -> bool:
     if kind == "json" and isinstance(left, str) and isinstance(right, str):
         try:
             return _is_same_json(*(json.loads(text, parse_float=Decimal) for text in (left, right)))
-        except ValueError:
+        except (ValueError, ArithmeticError):
             return False
     if kind == "vector" and isinstance(left, list) and isinstance(right, list):
         # Avro has the numbers in single precision.
         return len(left) == len(right) and all(map(_is_same, ["float"] * len(left), left, right))
-    numbers = isinstance(left, int | float) and isinstance(right, int | float)
-    if kind == "float" and numbers:
-        return _single(left) == _single(right) or right == float(f"{left:.6g}")
-    return kind == "double" and numbers and left == right
+    if kind not in ("float", "double") or not all(isinstance(each, int | float | Decimal) for each in (left, right)):
+        return False
+    # By way of Decimal no integer is too large: 10**400 becomes infinity.
+    one, other = (float(Decimal(each)) for each in (left, right))
+    if kind == "float":
+        return _single(one) == _single(other) or other == float(f"{one:.6g}")
+    # Java before 19 prints some DOUBLEs with more digits than they need.
+    return left == right or (one == other and math.isfinite(one))
 
 
 def _is_same_json(left: Any, right: Any) -> bool:

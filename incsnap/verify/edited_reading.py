@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pyarrow as pa
 from incsnap.columns.arrow import Array, BytesArray
 from incsnap.verify.avro_reading import spelled
 from incsnap.verify.edited_form import EditedRows
+from signals import exact_json
 
 
 def edited_rows(payload: BytesArray, edited: EditedRows) -> tuple[BytesArray, Array]:
@@ -22,7 +22,7 @@ def _row(value: bytes | None, edited: EditedRows) -> tuple[bytes | None, bool]:
     if value is None:
         return None, False
     try:
-        row: Any = json.loads(value)
+        row: Any = exact_json.parsed(value)
         for name in edited.hoists:
             row = row[name]
         deleted = edited.deleted != "" and row[edited.deleted] in ("true", True)

@@ -7,7 +7,6 @@ read whole, as `snapshot.mode=when_needed` does without this setting.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -20,7 +19,7 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.gap_files import GapAnswer, GapFiles, TableAnswer
 from incsnap.config.settings import Settings
 from incsnap.config.topics import tables_by_topic
-from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, key_text, refusal_of_deletions, refusal_of_keys
+from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, read_key, refusal_of_deletions, refusal_of_keys
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
@@ -211,7 +210,7 @@ class GapCourse:
             for keys in compared.keys(place, count.extra if is_whole else count.extra + count.differing, is_whole):
                 for own in _batched(keys, _LIST_KEYS):
                     for some in _batched(own, _CHECKED):
-                        ListedKeys.read(format_, [key_text(json.loads(key)) for key in some])
+                        ListedKeys.read(format_, [read_key(key) for key in some])
                     file = self._gap.write_keys(len(self._answers) + 1, f"{place}-{len(answers)}", own)
                     answers.append(TableAnswer(name, file, len(own)))
         except (KeyRefused, ValueError) as error:

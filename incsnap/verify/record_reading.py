@@ -23,7 +23,7 @@ from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.envelope.record_encoder import READ, Operation
 from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ConfigError
-from incsnap.transforms.record_spec import CastFields, RecordSpec, ValueShape
+from incsnap.transforms.record_spec import CastFields, KeepFields, RecordSpec, ValueShape
 from incsnap.verify.avro_reading import NO_JSON, AvroSchemas, as_json, respelled
 from incsnap.verify.edited_form import EditedRows, NotRepeatable, rows_as_edited
 from incsnap.verify.edited_reading import edited_rows
@@ -80,6 +80,9 @@ class RecordForm:
     value_frame: str = ""  #: as `key_frame`
     respelled: bool = False  #: rows and keys are spelled anew, as those of Avro are
     ambiguous: bool = False  #: a column has the name of a field of the envelope
+    #: Names of the fields that show values as DOUBLEs, whatever types their columns have. Tables of one topic may have
+    #: different ones.
+    doubles: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def of_table(self) -> RecordForm:
@@ -120,7 +123,7 @@ class RecordForm:
         ambiguous = any(each.name in _ENVELOPES_OWN for each in format_.view.fields)
         form = cls(is_envelope, choice.key.schemas, choice.value.schemas, edited, tombstones, ambiguous=ambiguous)
         framed = [given.kind if given.kind in _FRAMED else "" for given in (formats.key, formats.value)]
-        form = replace(form, key_frame=framed[0], value_frame=framed[1])
+        form = replace(form, key_frame=framed[0], value_frame=framed[1], doubles=_doubles(format_, first.spec))
         if formats.key.kind == "avro":
             form = replace(form, key_avro=AvroSchemas.of(formats.key_registry, formats.key.frame), respelled=True)
         if formats.value.kind == "avro":
@@ -132,6 +135,19 @@ def _casts_to_single(spec: RecordSpec) -> bool:
     """Whether a Cast makes numbers of single precision, which Avro and JSON spell otherwise."""
     casts = [edit for edit in spec.edits if isinstance(edit, CastFields)]
     return any(target == "float32" for edit in casts for _, target in edit.types)
+
+
+def _doubles(format_: TableFormat, spec: RecordSpec) -> tuple[str, ...]:
+    """Return the names of the fields that show values as DOUBLEs, behind all edits."""
+    types = ("double", "decimal") if format_.envelope.modes.decimal_handling == "double" else ("double",)
+    names = {field.name for field in format_.view.fields if field.column.type in types}
+    for edit in spec.edits:
+        if isinstance(edit, CastFields):
+            names |= {name for name, target in edit.types if target == "float64"}
+        elif isinstance(edit, KeepFields):
+            renames = dict(edit.renames)
+            names = {renames.get(name, name) for name in names}
+    return tuple(sorted(names))
 
 
 #: Names that the text of an envelope is searched for.

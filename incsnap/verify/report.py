@@ -13,8 +13,11 @@ from typing import Any
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId
 from incsnap.verify.kinds import DIFFERENCES, KINDS, OF_HISTORY, UNVERIFIABLE
+from signals import exact_json
 
 EQUAL, DIFFERENT, NO_ANSWER = 0, 1, 2  #: exit codes
+#: Writes the lines of `Difference`, with all characters as they are.
+_LINE = json.JSONEncoder(ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,13 @@ class Difference:
 
     def line(self) -> str:
         """Return the difference as a line of JSON."""
-        shown = {"key": json.loads(self.key), "kind": self.kind, "columns": list(self.columns), "note": self.note}
-        return json.dumps({name: value for name, value in shown.items() if value}, ensure_ascii=False)
+        shown = {
+            "key": exact_json.parsed(self.key),
+            "kind": self.kind,
+            "columns": list(self.columns),
+            "note": self.note,
+        }
+        return exact_json.written({name: value for name, value in shown.items() if value}, _LINE)
 
 
 @dataclass(slots=True)

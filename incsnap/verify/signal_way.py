@@ -6,7 +6,6 @@ this module creates and deletes. A topic works where the job runs on another mac
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -28,7 +27,7 @@ from incsnap.snapshot.delivered_place import REPAIR_ID
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.live_job import ExpectedJob, LiveJob, live_job, paused_by
 from incsnap.verify.repair import TableRepair
-from signals import send
+from signals import exact_json, send
 
 log = logging.getLogger(__name__)
 
@@ -106,9 +105,9 @@ class SignalWay:
         """Send the signal for a table. Raise IncsnapError if it cannot be sent."""
         name = f"{REPAIR_ID}{uuid4().hex[:12]}"
         absent = {"incsnap-absent": "delete"} if repair.deletes else {}
-        keys = {"incsnap-keys": [json.loads(key) for key in repair.keys]}
+        keys = {"incsnap-keys": [exact_json.parsed(key) for key in repair.keys]}
         data = send.snapshot_data([repair.table], chosen={**keys, **absent})
-        if len(json.dumps(data)) > _SIGNAL_BYTES:
+        if len(exact_json.written(data)) > _SIGNAL_BYTES:
             self._topics[name] = self._write(f"{self._settings.topic_prefix}.{name}", repair)
             data = send.snapshot_data([repair.table], chosen={"incsnap-keys-topic": self._topics[name], **absent})
         try:

@@ -16,7 +16,7 @@ from pymysql.connections import Connection
 from incsnap.columns.arrow import Array, Columns, RecordBatch
 from incsnap.config.settings import Settings
 from incsnap.envelope.json_format import JsonValues
-from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, key_text
+from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, read_key
 from incsnap.envelope.partitioner import partition
 from incsnap.envelope.record_encoder import READ
 from incsnap.envelope.snapshot_records import snapshot_records
@@ -164,7 +164,7 @@ def can_own(settings: Settings, table: VerifiedTable, key: bytes) -> bool:
     if not _has_fields(format_, key):
         return False
     try:
-        listed = ListedKeys.read(format_, [key_text(json.loads(key))])
+        listed = ListedKeys.read(format_, [read_key(key)])
     except (KeyRefused, ValueError):
         return False
     return bool(read_keys(listed.records, table.form.of_table).to_pylist() == [key])
@@ -184,7 +184,7 @@ def _has_fields(format_: TableFormat, key: bytes) -> bool:
 def _where(format_: TableFormat, keys: Sequence[bytes]) -> str:
     """Return the SQL condition for rows of these keys; "" if their form cannot be turned back into SQL."""
     try:
-        listed = ListedKeys.read(format_, [key_text(json.loads(key)) for key in keys])
+        listed = ListedKeys.read(format_, [read_key(key) for key in keys])
     except (KeyRefused, ValueError):
         return ""
     return any_of([field.column for field in format_.view.key], listed.sql) if listed.sql else "FALSE"

@@ -8,13 +8,14 @@ if `echo signal > file` wrote the same text again.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import zlib
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from signals import exact_json
 from signals.channels import Polled
 from signals.records import SignalRecord
 
@@ -93,13 +94,13 @@ def _records(block: bytes, start: int) -> list[SignalRecord]:
 def record_of(text: bytes, position: str, channel: Any) -> SignalRecord:
     """Return the record in a JSON object, in the form of file and topic."""
     try:
-        value = json.loads(text)
+        value = exact_json.parsed(text)
     except (ValueError, RecursionError):
         return SignalRecord(None, None, channel=channel, position=position, problem="the signal is not JSON")
     if not isinstance(value, dict):
         return SignalRecord(None, None, channel=channel, position=position, problem="the signal is not a JSON object")
     name, kind = value.get("id"), value.get("type")
-    if not all(each is None or isinstance(each, str | int | float) for each in (name, kind)):
+    if not all(each is None or isinstance(each, str | int | float | Decimal) for each in (name, kind)):
         problem = "id or type of the signal is not a string"
         return SignalRecord(None, None, channel=channel, position=position, problem=problem)
     return SignalRecord(

@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,16 @@ def test_a_lag_of_replicas_that_nobody_has_named_is_not_sent(job: Path, tmp_path
     assert result.exit_code == 2
     assert "incsnap.snapshot.throttle.replicas=host:port" in " ".join(result.output.split())
     assert not (tmp_path / "signals.txt").exists()
+
+
+@pytest.mark.parametrize(("option", "field"), [("--keys", "incsnap-keys"), ("--from", "incsnap-from")])
+def test_a_signal_keeps_the_digits_of_numbers(job: Path, tmp_path: Path, option: str, field: str) -> None:
+    key = '{"n":12345678901234567890.1234567891}'
+    value = f"[{key}]" if option == "--keys" else key
+    result = _run("signal", str(job), "execute-snapshot", "--table", "a.b", option, value)
+    assert result.exit_code == 0
+    sent = json.loads((tmp_path / "signals.txt").read_text(), parse_float=Decimal)
+    assert sent["data"][field] == json.loads(value, parse_float=Decimal)
 
 
 def test_a_signal_is_sent_by_the_channel_the_job_listens_to(job: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, key_text
+from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, key_text, read_key
 from incsnap.envelope.table_format import TableFormat, table_format
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.types.modes import Modes
@@ -36,6 +36,12 @@ def test_a_decimal_keeps_all_its_digits(value: str, text: str) -> None:
 def test_a_decimal_that_no_column_has_is_refused(value: str) -> None:
     with pytest.raises(KeyRefused, match="in a key is no number of MySQL"):
         key_text({"id": Decimal(value)})
+
+
+@pytest.mark.parametrize("key", ["{", "[" * 100_000, '{"id":1e99999999999999999999}', b"\xff"])
+def test_a_key_that_is_no_json_is_refused(key: str | bytes) -> None:
+    with pytest.raises(KeyRefused, match="is not the JSON of a key"):
+        read_key(key)
 
 
 @pytest.mark.parametrize("given", [Decimal(2**53 + 1), 2**53 + 1])

@@ -11,7 +11,7 @@ import pytest
 
 from incsnap.envelope.change_records import change_records
 from incsnap.envelope.envelope_settings import EnvelopeSettings
-from incsnap.envelope.oversized import ORIGIN, ROW_KEY, Shortening, with_row_keys
+from incsnap.envelope.oversized import ORIGIN, ROW_KEY, Shortening, key_text, with_row_keys
 from incsnap.envelope.row_changes import changes_of_table
 from incsnap.envelope.table_format import table_format
 from incsnap.tables import Column, TableId, TableShape
@@ -97,3 +97,7 @@ def test_a_large_record_whose_key_is_no_text_tells_its_row() -> None:
     rows = [pa.array(["j", "k"]), pa.nulls(2), pa.nulls(2), pa.nulls(2)]
     assert with_row_keys(avro, view, rows, np.array([1])).column(ROW_KEY).to_pylist() == ["k"]
     assert ROW_KEY not in records.schema.names
+
+
+def test_the_text_of_a_key_has_all_digits() -> None:
+    assert key_text(b'{"n":12345678901234567890.1234567891,"m":0.5}') == "12345678901234567890.1234567891,0.5"

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -231,6 +232,14 @@ def test_a_signal_is_sent_with_the_token(address: tuple[str, int], job: Job) -> 
 
     assert answer == (202, {"id": "its-id"})
     assert job.sent == [("execute-snapshot", data)]
+
+
+def test_a_signal_keeps_the_digits_of_numbers(address: tuple[str, int], job: Job) -> None:
+    number = "12345678901234567890.1234567891"
+    body = f'{{"type":"execute-snapshot","data":{{"incsnap-keys":[{{"n":{number}}}]}}}}'
+
+    assert signal(address, body, Authorization=f"Bearer {TOKEN}")[0] == 202
+    assert job.sent == [("execute-snapshot", {"incsnap-keys": [{"n": Decimal(number)}]})]
 
 
 @pytest.mark.parametrize(

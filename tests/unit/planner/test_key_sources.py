@@ -27,6 +27,14 @@ def test_a_key_with_a_list_or_an_object_is_refused(value: str, tmp_path: Path) -
         list(keys_of(ChosenRows(files=str(file)), ClientSettings("unused")))
 
 
+@pytest.mark.parametrize("number", ["1e999999999", "1e99999999999999999999"])
+def test_a_key_with_a_number_of_any_other_size_is_refused(number: str, tmp_path: Path) -> None:
+    file = tmp_path / "keys.jsonl"
+    file.write_text(f'{{"id":{number}}}\n')
+    with pytest.raises(KeyRefused):
+        list(keys_of(ChosenRows(files=str(file)), ClientSettings("unused")))
+
+
 def test_a_key_with_half_a_character_is_refused_and_named(tmp_path: Path) -> None:
     file = tmp_path / "keys.jsonl"
     file.write_text('{"name":"a"}\n{"name":"\\ud800"}\n')

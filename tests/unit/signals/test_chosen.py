@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from incsnap.planner.signal_commands import chosen_rows
 from incsnap.snapshot.commands import ChosenRows
+from signals.channels.file import record_of
 from signals.chosen import MAX_KEYS
 from signals.parse import parse
 from signals.records import InvalidSignal, Signal, SignalRecord
@@ -33,6 +36,46 @@ def test_rows_are_chosen(fields: dict[str, Any], expected: ChosenRows | None) ->
     signal = parsed(**fields)
     assert isinstance(signal, Signal)
     assert chosen_rows(signal) == expected
+
+
+LONG = "12345678901234567890.1234567891"
+
+
+@pytest.mark.parametrize("number", [LONG, "123456789012345678.92", "-0.1", "1E+400", "1E-7"])
+def test_numbers_keep_all_digits_from_a_signals_text_to_its_request(number: str) -> None:
+    data = f'{{"data-collections":["shop.orders"],"incsnap-keys":[{{"n":{number}}}],"incsnap-absent":"delete"}}'
+    as_table = parse(SignalRecord("s", "execute-snapshot", data))
+    as_line = parse(record_of(f'{{"type":"execute-snapshot","data":{data}}}'.encode(), "0", "file"))
+
+    for signal in (as_table, as_line):
+        assert isinstance(signal, Signal)
+        chosen = chosen_rows(signal)
+        assert chosen is not None
+        assert [json.loads(chosen.keys, parse_float=Decimal), chosen.deletes] == [[{"n": Decimal(number)}], True]
+
+
+def test_the_limits_of_a_range_keep_all_digits() -> None:
+    data = f'{{"data-collections":["shop.orders"],"incsnap-from":{{"n":{LONG}}},"incsnap-to":{{"n":{LONG}}}}}'
+    signal = parse(SignalRecord("s", "execute-snapshot", data))
+
+    assert isinstance(signal, Signal)
+    assert chosen_rows(signal) == ChosenRows(first=f'{{"n":{LONG}}}', last=f'{{"n":{LONG}}}')
+
+
+@pytest.mark.parametrize("field", ["incsnap-keys", "incsnap-from"])
+@pytest.mark.parametrize("number", ["1e999999999", "1e-999999999", "1e999999999999999999", "1e99999999999999999999"])
+def test_a_number_of_any_other_size_is_refused(field: str, number: str) -> None:
+    key = f'{{"n":{number}}}'
+    value = f"[{key}]" if field == "incsnap-keys" else key
+    data = f'{{"data-collections":["shop.orders"],"{field}":{value}}}'
+
+    for record in (
+        SignalRecord("s", "execute-snapshot", data),
+        record_of(f'{{"type":"execute-snapshot","data":{data}}}'.encode(), "0", "file"),
+    ):
+        signal = parse(record)
+        assert isinstance(signal, InvalidSignal)
+        assert "which is no number of MySQL" in signal.reason
 
 
 @pytest.mark.parametrize(

@@ -96,3 +96,20 @@ def test_an_id_of_eight_bytes_may_stand_in_a_header() -> None:
         read = as_json(framed_, schemas).to_pylist()
 
     assert (read, asked) == ([b'{"id":5,"amount":null,"name":"x"}', NO_JSON, None], [7])
+
+
+def test_json_beside_avro_keeps_the_digits_of_its_numbers() -> None:
+    rows = [b'{"n":123456789012345678.91}', b'{"n":123456789012345678.92}', b'{"n":1E+400}', b'{"n":1E+999999999}']
+    assert avro_reading.respelled(pa.array(rows, pa.binary())).to_pylist() == rows
+
+
+def test_a_double_of_json_is_spelled_like_one_of_avro() -> None:
+    schema = {"type": "record", "name": "Value", "fields": [{"name": "x", "type": "double"}]}
+    numbers = ["1.0E10", "0.1", "-0.0", "1.7976931348623157E308", "4.9E-324", "123456.7890123"]
+    rows = [f'{{"x":{number}}}'.encode() for number in numbers]
+    values = [framed(schema, {"x": float(number)}) for number in numbers]
+
+    with patch.object(avro_reading, "_schema", lambda *_: fastavro.parse_schema(avro_reading._bare(schema))):
+        read = as_json(pa.array(values, pa.binary()), _SCHEMAS)
+
+    assert read.to_pylist() == avro_reading.respelled(pa.array(rows, pa.binary())).to_pylist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,10 +12,18 @@ from incsnap.verify.both_sides import differing_columns
 from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.table_side import VerifiedTable
 
-SHAPE = TableShape(
-    TableId("shop", "t"), (Column("f", "float"), Column("j", "json"), Column("n", "int"), Column("v", "vector")), (2,)
+COLUMNS = (
+    Column("f", "float"),
+    Column("j", "json"),
+    Column("n", "int"),
+    Column("v", "vector"),
+    Column("d", "decimal", precision=38, scale=17),
+    Column("x", "double"),
 )
+SHAPE = TableShape(TableId("shop", "t"), COLUMNS, (2,))
 TABLE = VerifiedTable(SHAPE, "shop.t", 1, RecordForm(True, False, False))
+#: The table if its DECIMAL is written as a DOUBLE.
+WITH_DOUBLES = replace(TABLE, form=replace(TABLE.form, doubles=("d", "x")))
 
 
 @pytest.mark.parametrize(
@@ -68,3 +77,53 @@ def test_json_numbers_are_equal_only_by_their_exact_values(left: str, right: str
     rows = [json.dumps({"j": document}).encode() for document in (left, right)]
     for one, other in (rows, rows[::-1]):
         assert differing_columns(TABLE, one, other) == ([] if same else ["j"])
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        ("123456789012345678.91", "123456789012345678.92", False),
+        ("123456789012345678.91", "123456789012345678.910", True),
+        # Both have 17 digits, and are nearest to the same DOUBLE.
+        ("0.98765432109876511", "0.98765432109876512", False),
+        ("0.12345678901234568", "123456789012345.68E-15", True),
+        ("0.5", "0.50", True),
+        ("1e400", "1e401", False),
+        ("1e400", "1e999999999999999999", False),
+        ("1e999999999999999999", "1e999999999999999999", True),
+    ],
+)
+def test_decimals_that_are_numbers_are_compared_with_all_their_digits(left: str, right: str, same: bool) -> None:
+    # The field `renamed` is no column: a transform has renamed a DECIMAL.
+    for name in ("d", "renamed"):
+        rows = [f'{{"{name}":{number}}}'.encode() for number in (left, right)]
+        for one, other in (rows, rows[::-1]):
+            assert differing_columns(TABLE, one, other) == ([] if same else [name])
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        ("0.1", "0.1000000000000000055511151231257827", True),
+        ("5.684341886080802e-14", "5.6843418860808015E-14", True),
+        ("1e20", "100000000000000000000", True),
+        ("0.1", "0.10000000000000002", False),
+        ("1e400", "1e401", False),
+        ("1e400", f"1{'0' * 400}", True),
+        ("1.0", f"1{'0' * 400}", False),
+        ("1.0", "1e999999999999999999", False),
+    ],
+)
+def test_a_double_may_have_two_spellings(left: str, right: str, same: bool) -> None:
+    for name in ("d", "x"):
+        rows = [f'{{"{name}":{number}}}'.encode() for number in (left, right)]
+        for one, other in (rows, rows[::-1]):
+            assert differing_columns(WITH_DOUBLES, one, other) == ([] if same else [name])
+
+
+@pytest.mark.parametrize("number", ["1e400", "1e999999999999999999", "1e99999999999999999999"])
+@pytest.mark.parametrize("name", ["f", "n", "d", "x", "v", "j"])
+def test_a_number_of_any_size_differs_from_the_columns_own(name: str, number: str) -> None:
+    own = {"v": "[1.5]", "j": json.dumps("1.5")}.get(name, "1.5")
+    given = {"v": f"[{number}]", "j": json.dumps(number)}.get(name, number)
+    assert differing_columns(TABLE, f'{{"{name}":{own}}}'.encode(), f'{{"{name}":{given}}}'.encode()) == [name]

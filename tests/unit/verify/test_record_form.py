@@ -20,9 +20,9 @@ _MODE = "transforms.u.delete.tombstone.handling.mode"
 _UNWRAP = {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState"}
 
 
-def form_of(properties: dict[str, str]) -> RecordForm:
+def form_of(properties: dict[str, str], shape: TableShape = _SHAPE) -> RecordForm:
     settings = from_properties({**QUIET, **properties}).settings
-    return RecordForm.of(format_of(for_table(settings), _SHAPE), settings.formats)
+    return RecordForm.of(format_of(for_table(settings), shape), settings.formats)
 
 
 def test_forms_that_can_be_read() -> None:
@@ -93,6 +93,23 @@ def test_edits_that_move_the_members_are_read_row_by_row() -> None:
     assert rows.to_pylist() == [b'{"id":1,"v":2}', None, None, None]
     states, rows = read_rows(pa.array([b'{"row":{"id":1,"v":2,"__op":"u"}}', b'{"row":null}'], pa.binary()), hoisted)
     assert (states.to_pylist(), rows.to_pylist()) == ([ROW, DELETION], [b'{"id":1,"v":2}', None])
+
+
+def test_rows_behind_other_members_keep_the_digits_of_their_numbers() -> None:
+    hoisted = form_of(edited(type="HoistField", field="row"))
+    numbers = (b"123456789012345678.91", b"123456789012345678.92", b"1E+400", b"1E+999999999")
+    values = pa.array([b'{"row":{"id":1,"n":%s,"__op":"u"}}' % number for number in numbers], pa.binary())
+    assert read_rows(values, hoisted)[1].to_pylist() == [b'{"id":1,"n":%s}' % number for number in numbers]
+
+
+def test_fields_that_show_doubles_are_known_behind_edits() -> None:
+    columns = (Column("id", "int"), Column("d", "decimal", precision=20, scale=2), Column("x", "double"))
+    shape = TableShape(TableId("d", "t"), columns, (0,))
+    assert form_of({}, shape).doubles == ("x",)
+    assert form_of({"decimal.handling.mode": "double"}, shape).doubles == ("d", "x")
+    assert form_of(edited(type="Cast", spec="id:float64"), shape).doubles == ("id", "x")
+    renamed = {**edited(type="ReplaceField", renames="d:e"), "decimal.handling.mode": "double"}
+    assert form_of(renamed, shape).doubles == ("e", "x")
 
 
 def test_deletions_that_a_cast_does_not_concern_are_read_by_columns() -> None:

@@ -7,12 +7,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from unittest.mock import Mock, patch
 
 import pytest
 
 from incsnap.config.load import from_properties
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka.announcements import ALIVE_SECONDS, Announcement, StartFacts
+from incsnap.planner.signal_commands import chosen_rows
+from incsnap.snapshot.commands import ChosenRows
 from incsnap.verify import signal_way
 from incsnap.verify.allowance import Allowance, VerificationStopped
 from incsnap.verify.kinds import EXTRA, KINDS, MISSING, NO_TOMBSTONE, UNVERIFIABLE, WRONG
@@ -20,7 +24,10 @@ from incsnap.verify.live_job import LiveJob, NoLiveJob
 from incsnap.verify.repair import RepairRefused, TableRepair, repair, repair_of
 from incsnap.verify.report import Difference, TableReport
 from incsnap.verify.signal_way import SignalWay, Waiting
-from tests.support.properties import NEEDED
+from signals.channels.file import SignalFile
+from signals.parse import parse
+from signals.records import Signal
+from tests.support.properties import NEEDED, QUIET
 
 
 def differing(table: str, *kinds: str) -> TableReport:
@@ -157,6 +164,22 @@ def test_a_command_that_is_stopped_before_or_behind_the_question_sends_nothing(p
     with pytest.raises(RepairRefused, match="was stopped"):
         repair([differing("d.t", MISSING)], stopped, yes, 2)
     assert not way.repairs
+
+
+def test_a_signal_has_the_keys_with_all_their_digits(tmp_path: Path) -> None:
+    file = tmp_path / "signals.txt"
+    settings = from_properties({**QUIET, "signal.file": str(file)}).settings
+    key = b'{"n":12345678901234567890.1234567891}'
+    job = LiveJob(FACTS, "file")
+
+    with patch.multiple(signal_way, live_job=lambda *_: job, admin_client=Mock()):
+        way = SignalWay(settings, "server", 30.0, Mock())
+    way.ask(TableRepair("d.t", "p.d.t", (key,), {"wrong": 1}, deletes=True))
+
+    (record,) = SignalFile(file).poll(None).records
+    signal = parse(record)
+    assert isinstance(signal, Signal)
+    assert chosen_rows(signal) == ChosenRows(keys=f"[{key.decode()}]", deletes=True)
 
 
 # -- waiting

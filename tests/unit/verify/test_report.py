@@ -81,6 +81,12 @@ def test_an_answer_after_a_repair_says_how_many_keys_are_right_now() -> None:
     assert repaired.lines()[1] == "  2 keys were sent again, and are as the table has them."
 
 
+def test_a_line_shows_the_key_with_all_its_digits() -> None:
+    key = b'{"n":12345678901234567890.1234567891,"name":"\xc3\xa4"}'
+    line = Difference(key, WRONG, ("qty",)).line()
+    assert line == '{"key": {"n": 12345678901234567890.1234567891, "name": "ä"}, "kind": "wrong", "columns": ["qty"]}'
+
+
 def test_each_key_stands_in_the_folder(tmp_path: Path) -> None:
     unproved = Difference(b'{"id":2}', "unverifiable")
     report = TableReport("d.t", "p", differences=[Difference(b'{"id":1}', MISSING), *WRONG_ROW.differences, unproved])
