@@ -42,6 +42,8 @@ def requests_of(
             chosen = None
         requests.append(Request(running.signal, DataCollection(table, waiting.condition, waiting.surrogate, chosen)))
         where = "begins at its first row" if chosen is None else f"goes on behind the key {chosen.first}"
+        if number == 0 and running.problem:
+            where += f", because the connector's last key cannot be read: {running.problem}"
         lines.append(f"The snapshot of {waiting.name} (signal {running.signal}) {where}.")
     return tuple(requests), lines
 

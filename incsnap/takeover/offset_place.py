@@ -24,6 +24,13 @@ STOP_CLEANLY = (
     "Start the connector on this server, let it send a change, stop it cleanly (PUT /connectors/NAME/stop), and try"
     " again."
 )
+#: The way out of a compressed transaction. Debezium's records have offsets within their transaction. Only a heartbeat
+#: has an offset behind the transaction. Debezium sends one every 48 seconds while the server is idle.
+_STOP_BEHIND_HEARTBEAT = (
+    "A clean stop alone leaves the connector's offset inside its last transaction. So set heartbeat.interval.ms=1000 in"
+    " the connector, wait for a minute in which no captured table is written, stop the connector cleanly (PUT"
+    " /connectors/NAME/stop), and try again."
+)
 #: Types of the events with a transaction's GTID.
 _GTIDS = ("Gtid", "Gtid_tagged")
 _COMPRESSED = "Transaction_payload"
@@ -34,11 +41,11 @@ def place_of(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlac
     """Return the place before which the connector has sent everything.
 
     Debezium counts the events of a transaction from its BEGIN on, which is the first. The events of a compressed
-    transaction have one position. There the place is the transaction's beginning: the topics say what they have behind
-    it. Debezium ignores XA START and counts no events then: the offset has the end of the newest event. Its rows count
-    all the same. If the file is purged, and no transaction behind the offset, the place is the beginning of the oldest
-    file: a connector continues by its GTIDs there. Raise ConfigError if the offset's file and position are of another
-    server.
+    transaction have one position. There the place is the transaction's beginning, and `refuse_compressed` refuses its
+    records behind that place. Debezium ignores XA START and counts no events then: the offset has the end of the newest
+    event. Its rows count all the same. If the file is purged, and no transaction behind the offset, the place is the
+    beginning of the oldest file: a connector continues by its GTIDs there. Raise ConfigError if the offset's file and
+    position are of another server.
     """
     oldest = str(query(connection, "SHOW BINARY LOGS")[0][0])
     is_purged = base_name(oldest) == base_name(offset.file) and file_number(offset.file) < file_number(oldest)
@@ -131,7 +138,7 @@ def refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> N
             raise ConfigError(
                 f"the last record of partition {ends[0].partition} of {ends[0].topic} is of a compressed transaction,"
                 " in which records of several events have one place",
-                STOP_CLEANLY,
+                _STOP_BEHIND_HEARTBEAT,
             )
     topics = {(file, pos): each.topic for each in written.keyless for file, pos, _ in each.places}
     for number in sorted({file for file, _ in topics}):
@@ -141,7 +148,7 @@ def refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> N
                 raise ConfigError(
                     f"{topics[number, pos]} has records without a key of the compressed transaction at {name}:{pos}, in"
                     " which records of several events have one place",
-                    STOP_CLEANLY,
+                    _STOP_BEHIND_HEARTBEAT,
                 )
 
 

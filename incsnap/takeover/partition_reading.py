@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,26 @@ from incsnap.verify.record_reading import DELETION, TOMBSTONE, UNREADABLE
 from incsnap.verify.topic_side import PartitionPart
 
 
+@dataclass(frozen=True, slots=True)
+class OffsetEvent:
+    """The records of the event that the offset is in, if the form of the records does not tell their rows."""
+
+    rows: int = 0  #: insertions and updates
+    deletions: int = 0  #: deletions, also those of updates that change a key
+    again: int = 0  #: how many of them are counted as records that come again
+
+    def __add__(self, other: OffsetEvent) -> OffsetEvent:
+        return OffsetEvent(self.rows + other.rows, self.deletions + other.deletions, self.again + other.again)
+
+    def covered(self, row: int) -> int:
+        """Return how many of the records `again` do not come again: those of the event's rows before number `row`.
+
+        The records must be all those of the event. An update that changes a key has a deletion and a row.
+        """
+        behind = max(0, max(self.rows, self.deletions) - row)
+        return max(0, self.again - behind * (bool(self.rows) + bool(self.deletions)))
+
+
 class PartitionReading:
     """The reading of one partition: what its records say about its end.
 
@@ -31,7 +51,9 @@ class PartitionReading:
         self._part, self._begin = part, RecordPlace(least.file, least.pos)
         self._is_exact = is_exact
         self._behind_end = 0  #: records behind the end that come again
+        self._of_last_event = 0  #: those of the event at the end among them
         self._keyless_again = 0  #: records without a key that come again
+        self._at_offset = OffsetEvent()  #: `again` has the records without a key
         self._deleted: bytes | None = None  #: key of the deletion at the end
         self.end: RecordPlace | None = None  #: place of the first record that is sent again; None: unknown
         self.last: tuple[RecordPlace, int] | None = None  #: place and offset of the last record with a place
@@ -44,8 +66,17 @@ class PartitionReading:
 
     @property
     def unplaced(self) -> int:
-        """Return how many records come again, because their places are unknown."""
+        """Return how many records come again, because their places are unknown.
+
+        All records of the offset's event count, also those of its rows before the offset.
+        """
         return self._behind_end + self._keyless_again
+
+    @property
+    def of_offset(self) -> OffsetEvent:
+        """Return the records of the offset's event."""
+        is_end = self.keyed is not None and self.keyed[0] == self._begin and not self._is_exact
+        return self._at_offset + OffsetEvent(again=self._of_last_event if is_end else 0)
 
     def add(self, batch: RecordBatch) -> None:
         """Add records (columns of RECORD_PLACES) in their order. Raise ConfigError for a record of another form."""
@@ -98,6 +129,9 @@ class PartitionReading:
             begin = self._begin
             is_behind = (places[0] > begin.file) | ((places[0] == begin.file) & (places[1] >= begin.pos))
             self._keyless_again += int((is_behind & ~has_key).sum())
+            is_at = (places[0] == begin.file) & (places[1] == begin.pos)
+            deletions = int((is_at & deletes).sum())
+            self._at_offset += OffsetEvent(int(is_at.sum()) - deletions, deletions, int((is_at & ~has_key).sum()))
         if has_key.any():
             at = offsets[int(np.flatnonzero(has_key)[-1])].as_py()
             self._add_keyed(places[:, has_key], at)
@@ -106,10 +140,11 @@ class PartitionReading:
         """Move the end behind records with keys. `offset`: that of the last one."""
         last, greatest = (RecordPlace(*places[:, at].tolist()) for at in (-1, np.lexsort(places[::-1])[-1]))
         goes_on = self.keyed is not None and self.keyed[0] == last and not self._is_exact
-        self._behind_end = self._behind_end if goes_on else 0
+        self._behind_end, self._of_last_event = (self._behind_end, self._of_last_event) if goes_on else (0, 0)
         if not self._is_exact and last >= self._begin:
             # The event may have rows that are not there yet.
-            self._behind_end += int(((places[0] == last.file) & (places[1] == last.pos)).sum())
+            number = int(((places[0] == last.file) & (places[1] == last.pos)).sum())
+            self._behind_end, self._of_last_event = self._behind_end + number, self._of_last_event + number
         self.greatest = max(self.greatest or greatest, greatest)
         self.keyed = last, offset
         self.end = last.next if self._is_exact else last

@@ -63,6 +63,7 @@ class PlaceForm:
     fields: dict[tuple[str, str], str] = field(default_factory=dict)  #: names of added fields, by struct and field
     headers: dict[tuple[str, str], str] = field(default_factory=dict)  #: names of added headers, by struct and field
     nulls_are_deletions: bool = False  #: a record without a value is a deletion, which no tombstone follows
+    drops_rows: bool = False  #: some rows of an event may have no record
 
     @property
     def shown(self) -> dict[tuple[str, str], str]:
@@ -108,10 +109,19 @@ class PlaceForm:
             return cls(values, format_.envelope.name)
         row = next(each for each in specs if each.value is Shape.ROW)
         fields, headers = _names(_added(row)), _names(row.headers)
-        form = cls(values, format_.envelope.name, fields, headers, format_.encoders.get(Operation("")) is None)
+        nulls_are_deletions = format_.encoders.get(Operation("")) is None
+        form = cls(values, format_.envelope.name, fields, headers, nulls_are_deletions, _drops_rows(format_))
         if not _has_place(form.shown):
             raise ConfigError(f"unwrapped rows do not show their places; {ADD_PLACES}")
         return form
+
+
+def _drops_rows(format_: TableFormat) -> bool:
+    """Return True if some rows of an event may have no record, while others have one."""
+    kinds = (Operation("c"), Operation("u"), Operation("c", moved=True))
+    is_dropped = any(format_.encoders.get(kind) is None for kind in kinds)
+    kept = any(each is not None and each.kept is not None for each in format_.encoders.values())
+    return is_dropped or kept or format_.envelope.skip_unchanged
 
 
 def _added(row: RecordSpec) -> Sequence[Added]:

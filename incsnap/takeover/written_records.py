@@ -8,8 +8,8 @@ greatest one: what lies between comes again, and the last record of each key is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +23,7 @@ from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, partition_counts
-from incsnap.takeover.partition_reading import PartitionReading
+from incsnap.takeover.partition_reading import OffsetEvent, PartitionReading
 from incsnap.takeover.record_places import PlaceForm, record_places
 from incsnap.verify.topic_side import PartitionPart, messages_of
 
@@ -76,6 +76,7 @@ def written_records(
     ConfigError if a topic has records of another form.
     """
     written, greatest = WrittenRecords(), least
+    of_offset: dict[str, OffsetEvent] = {}
     counts = partition_counts(admin_client(client), forms)
     for part in parts_since(client, counts, seconds):
         form = forms[part.topic]
@@ -93,16 +94,35 @@ def written_records(
             written.cut.append((part.topic, part.partition, reading.keyed[1]))
         if reading.end is not None and reading.end > least:
             written.ends.append(PartitionEnd(part.topic, part.partition, reading.end))
-        if reading.unplaced:
-            written.unplaced[part.topic] = written.unplaced.get(part.topic, 0) + reading.unplaced
+        written.unplaced[part.topic] = written.unplaced.get(part.topic, 0) + reading.unplaced
+        of_offset[part.topic] = of_offset.get(part.topic, OffsetEvent()) + reading.of_offset
         if behind := {each for each in reading.keyless if RecordPlace(*each) >= least}:
             written.keyless.append(Keyless(part.topic, tuple(sorted(behind))))
+    written.unplaced = again(written.unplaced, of_offset, least.row, {each for each in forms if forms[each].drops_rows})
     if sum(len(each.places) for each in written.keyless) > _MOST_KEYLESS:
         raise ConfigError(
             f"the topics have more than {_MOST_KEYLESS:,} records without a key behind the connector's offset",
             "Start the connector once more, and stop it cleanly: its offset is then that of its last record.",
         )
     return written
+
+
+def again(
+    unplaced: Mapping[str, int], of_offset: Mapping[str, OffsetEvent], row: int, dropping: Collection[str]
+) -> dict[str, int]:
+    """Return how many records of each topic come again.
+
+    `unplaced`: number of records behind the ends, of which `of_offset` are those of the offset's event. The job leaves
+    out the event's rows before number `row`. `dropping`: topics in which some rows have no record, so that a number of
+    records tells nothing of a row.
+    """
+    # An event is of one table. Its deletions may have a topic of their own.
+    whole = sum(of_offset.values(), OffsetEvent())
+    counts = {
+        topic: count if topic in dropping else count - replace(whole, again=of_offset[topic].again).covered(row)
+        for topic, count in unplaced.items()
+    }
+    return {topic: count for topic, count in counts.items() if count}
 
 
 def with_earlier(records: RecordBatch, delivered: GtidSet, offset: RecordPlace) -> RecordBatch:

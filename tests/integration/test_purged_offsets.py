@@ -71,6 +71,21 @@ def test_a_job_begins_at_the_oldest_file_if_the_server_has_all_transactions_behi
         assert [record.value["after"]["id"] for record in job.sent] == [2]
 
 
+def test_an_offset_before_purged_transactions_is_refused_with_the_way_out(
+    own_mysql: MySqlAddress, kafka_address: str, root: Connection[Any], topic_prefix: str
+) -> None:
+    older = ConnectorOffset(executed(root), *high_watermark(root))
+    with root.cursor() as cursor:
+        cursor.execute("INSERT INTO t VALUES (2)")
+    missing = executed(root) - older.gtids
+    offset_in_a_purged_file(root)
+
+    settings = settings_of(own_mysql, kafka_address, topic_prefix, "purged")
+    with pytest.raises(ConfigError, match=f"the connector's offset: the binlog no longer holds {missing}") as refused:
+        join(settings, older)
+    assert "A connector could not continue there either" in refused.value.hint
+
+
 def test_the_place_of_another_server_is_refused(
     own_mysql: MySqlAddress, kafka_address: str, root: Connection[Any], topic_prefix: str
 ) -> None:

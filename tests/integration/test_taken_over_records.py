@@ -13,7 +13,9 @@ from confluent_kafka import Producer
 from pymysql.connections import Connection
 
 from incsnap.config.settings import Settings
+from incsnap.envelope.seam import RecordPlace
 from incsnap.errors import ConfigError
+from incsnap.events import file_number
 from incsnap.mysql.watermarks import executed, high_watermark, server_uuid
 from incsnap.takeover.connector_offset import ConnectorOffset
 from incsnap.takeover.join import join
@@ -136,25 +138,59 @@ def test_rows_without_envelope_within_an_xa_transaction_do_not_come_again(
     assert [(each.end.pos, each.end.row) for each in joined.place.seam.ends] == [(begin, 2)]
 
 
-def test_rows_without_a_key_in_a_compressed_transaction_need_a_clean_stop(
-    mysql_address: MySqlAddress, connection: Connection[Any], database: str, topic: Topic
+@pytest.mark.parametrize("key", [b'{"id":1}', None], ids=["with a key", "without a key"])
+def test_a_compressed_transaction_at_the_offset_needs_a_heartbeat_behind_it(
+    mysql_address: MySqlAddress, connection: Connection[Any], database: str, topic: Topic, key: bytes | None
 ) -> None:
     table = f"{database}.t"
     with connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {table} (id INT)")
+        cursor.execute(f"CREATE TABLE {table} (id INT{' PRIMARY KEY' if key else ''})")
         cursor.execute("SET SESSION binlog_transaction_compression = ON")
     try:
-        insert = f"INSERT INTO {table} VALUES (1)"
-        offset, events = written(connection, "BEGIN", insert, insert, "COMMIT")
+        insert = f"INSERT INTO {table} VALUES"
+        before, events = written(connection, "BEGIN", f"{insert} (1)", f"{insert} (2)", "COMMIT")
     finally:
         with connection.cursor() as cursor:
             cursor.execute("SET SESSION binlog_transaction_compression = OFF")
-    (payload,) = (pos for kind, pos in events if kind == "Transaction_payload")
-    topic.envelope("c", "", offset.file, payload, key=None)
+    payload = next(pos for kind, pos in events if kind == "Transaction_payload")
+    topic.envelope("c", "", before.file, payload, key=key)
+    settings = settings_for(mysql_address, topic)
+    # A clean stop leaves such an offset: BEGIN, two table maps and a rows event are done, and a row of the next event.
+    within = replace(before, pos=payload, event=4, row=1)
 
-    with pytest.raises(ConfigError, match=f"{topic.name} has records without a key of the compressed") as refused:
-        join(settings_for(mysql_address, topic), offset)
-    assert "stop it cleanly" in refused.value.hint
+    with pytest.raises(ConfigError, match=rf"{topic.name} .*of (a|the) compressed transaction") as refused:
+        join(settings, within)
+    assert "set heartbeat.interval.ms" in refused.value.hint
+
+    # A heartbeat has the offset behind the transaction. Debezium counts the payload as an event behind COMMIT.
+    joined = join(settings, ConnectorOffset(executed(connection), *high_watermark(connection), event=1))
+    assert not joined.warnings
+    assert (joined.place.seam.ends, joined.place.seam.keyless) == ((), ())
+
+
+@pytest.mark.parametrize("queries", ["OFF", "ON"])
+def test_rows_before_a_clean_stop_do_not_come_twice_if_they_do_not_show_their_number(
+    mysql_address: MySqlAddress, connection: Connection[Any], database: str, topic: Topic, queries: str
+) -> None:
+    table = f"{database}.t"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+        cursor.execute(f"SET SESSION binlog_rows_query_log_events = {queries}")
+    before, events = written(connection, f"INSERT INTO {table} VALUES (1), (2)")
+    (place,) = places_of_rows(events)
+    begin = next(pos for kind, pos in events if kind == "Query")
+    for number in (1, 2):
+        topic.row(before.file, place, key=b'{"id":%d}' % number)
+    settings = settings_for(mysql_address, topic, **UNWRAPPED)
+
+    # BEGIN, the statement and the table map are done, and two rows of the next event.
+    done = 3 if queries == "ON" else 2
+    joined = join(settings, replace(before, pos=begin, event=done, row=2))
+    assert joined.place.seam.least == RecordPlace(file_number(before.file), place, 2)
+    assert not joined.warnings
+
+    joined = join(settings, replace(before, pos=begin, event=done, row=1))
+    assert [text for text in joined.warnings if "1 records that the connector has sent come twice" in text]
 
 
 def test_rows_without_a_key_and_without_their_number_come_twice_with_a_warning(

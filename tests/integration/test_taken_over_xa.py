@@ -68,6 +68,51 @@ def test_rows_that_were_sent_at_xa_prepare_do_not_come_again_behind_the_seam(
         assert [record.value["after"]["id"] for record in job.of(topic)] == [2, 3, 4]
 
 
+@pytest.mark.parametrize("ends_before_the_start", [True, False])
+def test_a_rollback_of_rows_that_were_sent_at_xa_prepare_is_named_in_a_warning(
+    mysql_address: MySqlAddress,
+    kafka_address: str,
+    connection: Connection[Any],
+    database: str,
+    topic_prefix: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    ends_before_the_start: bool,
+) -> None:
+    run = partial(run_in, mysql_address, database)
+
+    name, never_sent = f"'{database}'", f"'{database}_2'"
+    shown = f"X'{database.encode().hex()}'"
+    run("CREATE TABLE t (id INT PRIMARY KEY)")
+    run(f"XA START {name}", "INSERT INTO t VALUES (1)", f"XA END {name}", f"XA PREPARE {name}")
+    settings = settings_of(mysql_address, kafka_address, topic_prefix, database)
+    joined = join(settings, ConnectorOffset(executed(connection), *high_watermark(connection)))
+    assert [text for text in joined.warnings if shown in text and "After an XA ROLLBACK such rows stay" in text]
+    write_taken_over(Files(str(tmp_path)), joined.place)
+    if ends_before_the_start:
+        run(f"XA ROLLBACK {name}")
+    with closing(PlannedJob(settings, str(tmp_path))) as job:
+        topic = f"{topic_prefix}.{database}.t"
+        if not ends_before_the_start:
+            run(f"XA ROLLBACK {name}")
+        run("INSERT INTO t VALUES (2)")
+        job.until(topic)
+
+        (warning,) = (each for each in caplog.messages if "is rolled back" in each)
+        assert shown in warning
+        assert "they stay in the topics" in warning
+        assert [record.value["after"]["id"] for record in job.of(topic)] == [2]
+
+        # The stream is past what the connector had sent.
+        run("INSERT INTO t VALUES (3)")
+        job.until(topic, 2)
+        run(f"XA START {never_sent}", "INSERT INTO t VALUES (4)", f"XA END {never_sent}", f"XA PREPARE {never_sent}")
+        run(f"XA ROLLBACK {never_sent}", "INSERT INTO t VALUES (5)")
+        job.until(topic, 3)
+
+        assert [each for each in caplog.messages if "is rolled back" in each] == [warning]
+
+
 def test_the_rest_of_an_xa_rows_event_comes_at_xa_commit(
     mysql_address: MySqlAddress,
     kafka_address: str,

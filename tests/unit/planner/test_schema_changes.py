@@ -12,6 +12,7 @@ import pytest
 from incsnap.binlog.buffer_position import Advance
 from incsnap.config.settings import Settings
 from incsnap.ddl.statements import schema_change
+from incsnap.envelope.seam import ROW_STEP, RecordPlace, Seam
 from incsnap.events import Origin, SchemaChange, Session, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.mysql.table_definitions import Definition, shown
@@ -56,7 +57,13 @@ def change_of(sql: str, *, has_xid: bool = False, in_transaction: bool = False) 
 
 
 def records_of(
-    monkeypatch: pytest.MonkeyPatch, change: SchemaChange, definition: str = "", *, captured: bool = True, **more: str
+    monkeypatch: pytest.MonkeyPatch,
+    change: SchemaChange,
+    definition: str = "",
+    *,
+    captured: bool = True,
+    seam: Seam | None = None,
+    **more: str,
 ) -> list[tuple[str, str, list[str]]]:
     """Return for each record the name of its table, its statement, and the types of its changes."""
     monkeypatch.setattr(schema_changes, "lower_case_table_names", lambda connection: 0)
@@ -69,6 +76,7 @@ def records_of(
         advance,
         0,
         first=False,
+        seam=seam,
     )
     values = [json.loads(record.value or b"") for record in records]
     return [
@@ -142,3 +150,23 @@ def test_a_unique_index_of_a_table_that_is_not_captured_is_text_alone(monkeypatc
 def test_an_index_of_words_or_places_is_text_alone(monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
     assert records_of(monkeypatch, change_of(sql, has_xid=True), captured=False) == [("", sql, [])]
     assert records_of(monkeypatch, change_of(sql, has_xid=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("least", "statements", "is_sent"),
+    [
+        (RecordPlace(1, 4), None, False),
+        (RecordPlace(1, 5), None, True),
+        (RecordPlace(1, 3), RecordPlace(1, 4, 0, ROW_STEP + 1), True),
+        (RecordPlace(1, 3), RecordPlace(1, 3, 0, ROW_STEP + 1), False),
+        (RecordPlace(1, 3), RecordPlace(2, 3, 0, ROW_STEP + 1), True),
+    ],
+    ids=["at the offset", "before the offset", "the topic's last one", "behind the last one", "in an earlier file"],
+)
+def test_a_statement_that_another_engine_has_sent_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, least: RecordPlace, statements: RecordPlace | None, is_sent: bool
+) -> None:
+    sql = "ALTER TABLE a ADD n INT"
+    seam = Seam("uuid", least, statements=statements)
+
+    assert records_of(monkeypatch, change_of(sql), seam=seam) == ([] if is_sent else [("a", sql, [])])

@@ -121,6 +121,41 @@ def test_places_without_the_row_tell_the_event_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "drops"),
+    [
+        ({}, False),
+        ({"transforms__unwrap__delete__tombstone__handling__mode": "drop"}, False),
+        ({"skip__messages__without__change": "true"}, True),
+        (
+            {
+                "transforms": "some,unwrap",
+                "transforms__some__type": "io.debezium.transforms.Filter",
+                "transforms__some__language": "jsr223.groovy",
+                "transforms__some__topic__regex": r".*\.shop\..*",
+                "transforms__some__condition": "value.op != 'u'",
+            },
+            True,
+        ),
+        (
+            {
+                "transforms": "some,unwrap",
+                "transforms__some__type": "io.debezium.transforms.Filter",
+                "transforms__some__language": "jsr223.groovy",
+                "transforms__some__topic__regex": r".*\.shop\..*",
+                "transforms__some__condition": "value.after == null || value.after.id > 5",
+            },
+            True,
+        ),
+    ],
+    ids=["all rows", "no deletions", "no unchanged rows", "no updates", "a condition"],
+)
+def test_rows_that_may_have_no_record_are_known(changes: dict[str, str], drops: bool) -> None:
+    options = {**_UNWRAP, "transforms__unwrap__add__headers": "op,source.file,source.pos", **changes}
+
+    assert form_of(loaded_with(**options).settings).drops_rows == drops
+
+
+@pytest.mark.parametrize(
     "settings",
     [
         settings_of(add__fields="op,source.gtid"),

@@ -11,9 +11,9 @@ from incsnap.envelope.seam import ROW_STEP, RecordPlace
 from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
 from incsnap.takeover.control_topics import sent_statements, sent_transactions
-from incsnap.takeover.partition_reading import PartitionReading
+from incsnap.takeover.partition_reading import OffsetEvent, PartitionReading
 from incsnap.takeover.record_places import PlaceForm, record_places
-from incsnap.takeover.written_records import with_earlier
+from incsnap.takeover.written_records import again, with_earlier
 from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.topic_side import PartitionPart
 
@@ -46,12 +46,14 @@ class Message:
         return None
 
 
-def reading_of(*messages: Message, delivered: str = "", is_exact: bool = True) -> PartitionReading:
-    """Return the reading of a partition with these messages, which are read at once. The offset is at 12:90.
+def reading_of(
+    *messages: Message, delivered: str = "", is_exact: bool = True, least: RecordPlace = _LEAST
+) -> PartitionReading:
+    """Return the reading of a partition with these messages, which are read at once.
 
-    `delivered`: transactions before the offset. `is_exact`: as in PartitionReading.
+    `delivered`: transactions before the offset. `is_exact`: as in PartitionReading. `least`: place of the offset.
     """
-    reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, len(messages)), _LEAST, is_exact=is_exact)
+    reading = PartitionReading(PartitionPart("shop.d.t", 0, 0, len(messages)), least, is_exact=is_exact)
     reading.add(with_earlier(record_places(messages, _FORM), GtidSet.parse(delivered), _LEAST))
     return reading
 
@@ -90,6 +92,50 @@ def test_records_whose_row_is_unknown_come_twice_if_they_have_no_key_or_are_of_t
     reading.add(more)
     assert reading.unplaced == 7
     assert reading_of(Message(0, "c", 50), is_exact=False).unplaced == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "partitions", "count"),
+    [
+        (2, ["cc"], 0),
+        (2, ["c", "c"], 0),
+        (2, ["CC"], 0),
+        (2, ["ccc"], 1),
+        (1, ["CC"], 1),
+        (2, ["cc", "cc"], 2),
+        (2, ["dcdc"], 0),
+        (1, ["dcdc"], 2),
+        (2, ["dd"], 0),
+        (0, ["cc"], 2),
+    ],
+    ids=["a clean stop", "two partitions", "without a key", "a row behind", "a row behind without a key",
+         "rows behind in two partitions", "keys that change", "a key that changes behind", "deletions", "no row"],
+)  # fmt: skip
+def test_the_rows_before_an_offset_in_their_event_do_not_come_again(
+    row: int, partitions: list[str], count: int
+) -> None:
+    # Each letter is a record of the event at 12:100; a capital one has no key.
+    readings = [
+        reading_of(
+            *(Message(at, op.lower(), 100, has_key=op.islower()) for at, op in enumerate(ops)),
+            is_exact=False,
+            least=RecordPlace(12, 100, row),
+        )
+        for ops in partitions
+    ]
+    unplaced = {"shop.d.t": sum(each.unplaced for each in readings)}
+    of_offset = {"shop.d.t": sum((each.of_offset for each in readings), OffsetEvent())}
+
+    assert again(unplaced, of_offset, row, ()) == ({"shop.d.t": count} if count else {})
+    # A row without a record is before the offset or behind it.
+    assert again(unplaced, of_offset, row, {"shop.d.t"}) == unplaced
+
+
+def test_records_of_other_events_come_again_whatever_the_offset_has_of_its_own() -> None:
+    messages = [Message(0, "c", 100), Message(1, "c", 100), Message(2, "c", 300), Message(3, "c", 300, has_key=False)]
+    reading = reading_of(*messages, is_exact=False, least=RecordPlace(12, 100, 2))
+
+    assert again({"t": reading.unplaced}, {"t": reading.of_offset}, 2, ()) == {"t": 2}
 
 
 def test_a_record_of_a_transaction_before_the_offset_has_a_place_before_all_others() -> None:
