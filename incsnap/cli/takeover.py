@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING
@@ -14,6 +14,9 @@ from incsnap.cli.settings_file import settings_file
 
 if TYPE_CHECKING:
     from incsnap.config.settings import Settings
+    from incsnap.errors import ConfigError
+    from incsnap.takeover.connector_offset import ConnectorOffset
+    from incsnap.takeover.join import Joined
 
 #: Seconds between two looks at a connector that is to end.
 _PAUSE_SECONDS = 0.3
@@ -21,7 +24,7 @@ _PAUSE_SECONDS = 0.3
 
 @click.command()
 @settings_file
-@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be done, also while the connector runs.")
 @click.option(
     "--offsets",
     type=click.Path(dir_okay=False),
@@ -35,10 +38,11 @@ def takeover(
 ) -> None:
     """Continue the topics of a stopped connector, without a gap and without repetitions.
 
-    FILE is the connector's file, with bootstrap.servers and checkpoint.location. The command reads the connector's
-    offset where Kafka Connect keeps it, and the records behind it in the topics. It writes the place into the
-    checkpoint, and nothing to MySQL or Kafka. If the connector wrote in transactions, the command ends the one that
-    the connector may have left open. Then start the job with `incsnap run FILE`, or let the command start it (--run).
+    FILE is the connector's file, with checkpoint.location and bootstrap.servers. The latter may also be in the file
+    of --worker. The command reads the connector's offset where Kafka Connect keeps it, and the records behind it in the
+    topics. It writes the place into the checkpoint, and nothing to MySQL or Kafka. If the connector wrote in
+    transactions, the command ends the one that the connector may have left open. Then start the job with `incsnap run
+    FILE`, or let the command start it (--run).
 
     Exit code 2 (ConfigError): the connector runs, or the job cannot continue there.
     """
@@ -62,11 +66,17 @@ def takeover(
         raise ConfigError(f"{kept.where} does not name the connector, so Kafka Connect cannot be asked", NAME_IT)
     of_worker = read_worker(worker)
     running = _running(settings, rest, of_worker, kept.connector)
-    if running.words and not wait:
-        raise ConfigError(
-            f"the connector {kept.connector} still runs: {running.words}",
-            f"Stop it (PUT /connectors/{kept.connector or 'NAME'}/stop) and try again, or wait for it with --wait.",
-        )
+    if running.words:
+        if not wait and not dry_run:
+            raise ConfigError(
+                f"the connector {kept.connector} still runs: {running.words}",
+                f"Stop it (PUT /connectors/{kept.connector or 'NAME'}/stop) and try again, or wait for it with --wait.",
+            )
+        # Also with --run: what is refused here is refused before Spark starts.
+        _foresee(settings, file, worker, offsets, running.words)
+        if dry_run:
+            click.echo("Nothing was written (--dry-run).")
+            return
 
     def take_over(stopping: Event) -> None:
         if running.words:
@@ -75,7 +85,7 @@ def takeover(
         if not stopping.is_set():
             if not dry_run:
                 _end_transaction(settings, of_worker, kept.connector)
-            _take_over(settings, file, worker, offsets, dry_run=dry_run)
+            _take_over(settings, file, worker, offsets, dry_run=dry_run, is_foreseen=bool(running.words))
 
     if runs:
         run_job(file, worker, await_place=take_over)
@@ -85,33 +95,102 @@ def takeover(
         click.echo(f"Next: incsnap run {file}" + (f" --worker {worker}" if worker else ""))
 
 
-def _take_over(settings: Settings, file: str, worker: str | None, offsets: str | None, *, dry_run: bool) -> None:
+def _take_over(
+    settings: Settings, file: str, worker: str | None, offsets: str | None, *, dry_run: bool, is_foreseen: bool
+) -> None:
     """Find the place of a stopped connector, say what was found, and write the place into the checkpoint.
 
-    The parameters are those of `takeover`.
+    `is_foreseen`: whether `_foresee` has printed the settings without effect. The other parameters are those of
+    `takeover`.
     """
-    from incsnap.cli import output
-    from incsnap.config.documents import read_document, read_worker
-    from incsnap.takeover.connector_offset import offset_of
-    from incsnap.takeover.differences import differences
-    from incsnap.takeover.gtid_sources import GtidSources
-    from incsnap.takeover.join import join, write
-    from incsnap.takeover.offset_sources import find_offset
-    from incsnap.takeover.partitioners import partitioner_of
+    from incsnap.takeover.join import write
 
-    kept = find_offset(settings, file, worker, offsets)
-    click.echo(f"{kept.where} has the offset of the connector {kept.connector or settings.topic_prefix}.")
-    own = read_document(file)
-    partitioner = partitioner_of(own, read_worker(worker))
-    joined = join(settings, offset_of(kept.content), GtidSources.of(own), partitioner)
-    for line in (*joined.lines, *differences(file, worker)):
-        click.echo(line)
-    for warning in joined.warnings:
-        output.warning(warning)
+    joined = _join(settings, file, worker, _offset(settings, file, worker, offsets))
+    _print(joined, () if is_foreseen else _differences(file, worker))
     if dry_run:
         click.echo("Nothing was written (--dry-run).")
         return
     write(settings, joined)
+
+
+def _foresee(settings: Settings, file: str, worker: str | None, offsets: str | None, words: str) -> None:
+    """Say what the take-over finds while the connector still runs. Write nothing.
+
+    `words`: why the connector seems to run. The other parameters are those of `takeover`. Raise ConfigError if the
+    take-over is refused now, and a stop of the connector does not change that.
+    """
+    from incsnap.cli import output
+    from incsnap.errors import ConfigError
+
+    click.echo(f"The connector still runs ({words}). This is the take-over as of now, and its numbers will change:")
+    offset = _offset(settings, file, worker, offsets)
+    try:
+        joined = _join(settings, file, worker, offset)
+    except ConfigError as error:
+        if not _is_cured_by_stop(settings, offset, error):
+            raise
+        for line in _differences(file, worker):
+            click.echo(line)
+        output.warning(
+            f"As of now the take-over is refused: {error.message}. A clean stop changes that: stop the connector with"
+            " PUT /connectors/NAME/stop, and do not kill its worker"
+        )
+        return
+    _print(joined, _differences(file, worker))
+
+
+def _is_cured_by_stop(settings: Settings, offset: ConnectorOffset, error: ConfigError) -> bool:
+    """Whether the take-over is refused only because of records behind the connector's offset.
+
+    `error`: the refusal. After a clean stop the offset is that of the last record, so no record is behind it. Raise
+    ConfigError if `offset` is of another server: a stop does not change that.
+    """
+    from incsnap.mysql.session import connect
+    from incsnap.takeover.offset_place import STOP_CLEANLY, place_of
+    from incsnap.takeover.written_records import TOO_MANY_KEYLESS
+
+    if error.hint not in (STOP_CLEANLY, TOO_MANY_KEYLESS):
+        return False
+    with closing(connect(settings.mysql)) as connection:
+        place_of(connection, offset)
+    return True
+
+
+def _offset(settings: Settings, file: str, worker: str | None, offsets: str | None) -> ConnectorOffset:
+    """Return the connector's newest offset, and say where it was found. The parameters are those of `takeover`."""
+    from incsnap.takeover.connector_offset import offset_of
+    from incsnap.takeover.offset_sources import find_offset
+
+    kept = find_offset(settings, file, worker, offsets)
+    click.echo(f"{kept.where} has the offset of the connector {kept.connector or settings.topic_prefix}.")
+    return offset_of(kept.content)
+
+
+def _join(settings: Settings, file: str, worker: str | None, offset: ConnectorOffset) -> Joined:
+    """Return where the job continues the topics. Nothing is written. `file` and `worker` are those of `takeover`."""
+    from incsnap.config.documents import read_document, read_worker
+    from incsnap.takeover.gtid_sources import GtidSources
+    from incsnap.takeover.join import join
+    from incsnap.takeover.partitioners import partitioner_of
+
+    own = read_document(file)
+    return join(settings, offset, GtidSources.of(own), partitioner_of(own, read_worker(worker)))
+
+
+def _differences(file: str, worker: str | None) -> Sequence[str]:
+    from incsnap.takeover.differences import differences
+
+    return differences(file, worker)
+
+
+def _print(joined: Joined, differences: Sequence[str]) -> None:
+    """Print what was found, and the warnings to stderr. `differences`: lines between both."""
+    from incsnap.cli import output
+
+    for line in (*joined.lines, *differences):
+        click.echo(line)
+    for warning in joined.warnings:
+        output.warning(warning)
 
 
 def _end_transaction(settings: Settings, worker: Mapping[str, str], connector: str) -> None:

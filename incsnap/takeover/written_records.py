@@ -32,6 +32,8 @@ _MARGIN_SECONDS = 600
 _REQUEST_SECONDS = 30.0
 #: Most records without a key behind an offset.
 _MOST_KEYLESS = 1_000_000
+#: The repair if there are more.
+TOO_MANY_KEYLESS = "Start the connector once more, and stop it cleanly: its offset is then that of its last record."
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def written_records(
     if sum(len(each.places) for each in written.keyless) > _MOST_KEYLESS:
         raise ConfigError(
             f"the topics have more than {_MOST_KEYLESS:,} records without a key behind the connector's offset",
-            "Start the connector once more, and stop it cleanly: its offset is then that of its last record.",
+            TOO_MANY_KEYLESS,
         )
     return written
 

@@ -65,8 +65,12 @@ def test_changes_go_on_within_seconds_of_the_connectors_end(play: CapturedDataba
                     ask(f"{worker.url}/connectors/{play.prefix}/stop", "PUT")
                 else:
                     os.kill(worker.program.pid, signal.SIGKILL)
+                # The same sentences before this line are of the check while the connector ran.
                 wait_until(
-                    lambda: "What they have is not sent" in log.read_text() or "have no change" in log.read_text()
+                    lambda: any(
+                        found in log.read_text().partition("Ready. Stop the connector now")[2]
+                        for found in ("What they have is not sent", "have no change")
+                    )
                 )
                 joined, before = time.monotonic() - ended, count()
                 wait_until(lambda: count() > before, seconds=90)

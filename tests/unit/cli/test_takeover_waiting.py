@@ -1,17 +1,36 @@
-"""A take-over that waits for the end of a connector: what counts as its end."""
+"""A take-over of a connector that runs: what is checked before its end, and what counts as its end."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 from unittest.mock import patch
 
 import pytest
+from click.testing import CliRunner, Result
 
+from incsnap.checkpoint.taken_over import TakenOver
+from incsnap.cli.main import commands
 from incsnap.cli.takeover import _await_end, _Running
 from incsnap.config.settings import Settings
+from incsnap.envelope.seam import PartitionEnd, RecordPlace, Seam
+from incsnap.errors import ConfigError
 from incsnap.takeover import connector_state
+from incsnap.takeover.join import Joined
+from incsnap.takeover.offset_place import STOP_CLEANLY
+from incsnap.takeover.partitioners import refuse_partitioner
+from incsnap.takeover.written_records import TOO_MANY_KEYLESS, WrittenRecords
+from lab.running_job import write_properties
 from tests.support.connect_rest import connect_rest
 from tests.support.job_settings import loaded_with
+from tests.support.properties import QUIET
+
+_UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+_RUNNING, _STOPPED = ["RUNNING", "RUNNING"], ["STOPPED"]
+_FOUND = Joined(TakenOver("shop", "", Seam(_UUID, RecordPlace(1, 4))), ("The place was found.",), ("rows come twice",))
+_PURGED = ConfigError("the binlog no longer holds the offset", "Start a job without a take-over.")
 
 
 @pytest.fixture
@@ -39,3 +58,153 @@ def test_topics_are_watched_if_no_worker_listens_any_more(settings: Settings) ->
         _await_end(settings, address, {}, "shop", Event(), _Running("it runs", by_connect=True, rest=address))
 
     assert watched.call_count == 2
+
+
+@dataclass
+class Taking:
+    """A connector's file and its offset, and what the search for the place answers: one of `answers` each time."""
+
+    folder: Path  #: folder of all files
+    answers: list[Joined | ConfigError] = field(default_factory=lambda: [_FOUND])
+    was_written: list[bool] = field(default_factory=list)  #: whether the checkpoint had the place at each search
+    where: ConfigError | None = None  #: error of the search for the offset's place in the binlog
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the checkpoint has the place."""
+        return (self.folder / "checkpoint" / "incsnap" / "taken-over.json").exists()
+
+    def join(self, *_: object) -> Joined:
+        """Stand for `join`."""
+        self.was_written.append(self.is_written)
+        answer = self.answers[min(len(self.was_written), len(self.answers)) - 1]
+        if isinstance(answer, ConfigError):
+            raise answer
+        return answer
+
+    def run(self, address: str, *options: str) -> Result:
+        """Run `incsnap takeover` with Kafka Connect at `address`."""
+        properties = {**QUIET, "name": "shop", "checkpoint.location": str(self.folder / "checkpoint")}
+        file, offsets = write_properties(self.folder / "shop.properties", properties), self.folder / "offsets.json"
+        offset = {"file": "binlog.000001", "pos": 4, "gtids": f"{_UUID}:1-5"}
+        offsets.write_text(json.dumps({"offsets": [{"partition": {"server": "shop"}, "offset": offset}]}))
+        with (
+            patch("incsnap.takeover.join.join", self.join),
+            patch("incsnap.mysql.session.connect"),
+            patch("incsnap.takeover.offset_place.place_of", side_effect=self.where),
+        ):
+            command = ["takeover", str(file), "--offsets", str(offsets), "--rest", address, *options]
+            return CliRunner().invoke(commands, command)
+
+
+@pytest.fixture
+def taking(tmp_path: Path) -> Taking:
+    return Taking(tmp_path)
+
+
+def test_a_running_connector_is_refused_without_waiting(taking: Taking) -> None:
+    with connect_rest([_RUNNING]) as (address, _):
+        result = taking.run(address)
+
+    assert result.exit_code == 2, result.output
+    assert "the connector shop still runs" in result.stderr
+    assert "wait for it with --wait" in " ".join(result.stderr.split())
+    assert not taking.is_written
+
+
+def test_what_is_found_is_said_before_the_connector_is_to_stop_and_written_after_its_end(taking: Taking) -> None:
+    later = Joined(_FOUND.place, ("The later place was found.",))
+    taking.answers = [_FOUND, later]
+    with connect_rest([_RUNNING, _RUNNING, _STOPPED]) as (address, asked):
+        result = taking.run(address, "--wait")
+
+    assert result.exit_code == 0, result.output
+    before, _, after = result.output.partition("Ready. Stop the connector now")
+    assert "as of now" in before
+    assert "The place was found." in before
+    assert "rows come twice" in before
+    assert "The later place was found." in after
+    assert (len(asked), taking.was_written, taking.is_written) == (3, [False, False], True)
+
+
+def test_what_a_stop_does_not_cure_is_refused_before_the_connector_is_to_stop(taking: Taking) -> None:
+    taking.answers = [_PURGED]
+    with connect_rest([_RUNNING]) as (address, asked):
+        result = taking.run(address, "--wait")
+
+    assert result.exit_code == 2, result.output
+    assert "the binlog no longer holds" in result.stderr
+    assert "Ready" not in result.output
+    assert (len(asked), taking.is_written) == (1, False)
+
+
+def refusal_of_a_partitioner() -> ConfigError:
+    """Return the error about records behind the offset in partitions that their keys do not choose."""
+    behind = WrittenRecords(ends=[PartitionEnd("all", 0, RecordPlace(1, 400))])
+    with pytest.raises(ConfigError) as refused:
+        refuse_partitioner("partitioner.class=x", behind, {"all": (1, 0)}, STOP_CLEANLY)
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    "refusal", [refusal_of_a_partitioner(), ConfigError("more than 1,000,000 records without a key", TOO_MANY_KEYLESS)]
+)
+def test_what_a_clean_stop_cures_is_a_warning_while_the_connector_runs(taking: Taking, refusal: ConfigError) -> None:
+    taking.answers = [refusal, _FOUND]
+    with connect_rest([_RUNNING, _STOPPED]) as (address, _):
+        result = taking.run(address, "--wait")
+
+    assert result.exit_code == 0, result.output
+    before, _, after = result.output.partition("Ready. Stop the connector now")
+    assert refusal.message in " ".join(before.split())
+    assert "A clean stop changes that" in " ".join(before.split())
+    assert "The place was found." in after
+    assert taking.is_written
+
+
+def test_an_offset_of_another_server_is_refused_before_the_connector_is_to_stop(taking: Taking) -> None:
+    taking.answers = [ConfigError("the binlog of this server does not have binlog.000001:4", STOP_CLEANLY)]
+    taking.where = ConfigError("the connector read another server", STOP_CLEANLY)
+    with connect_rest([_RUNNING]) as (address, _):
+        result = taking.run(address, "--wait")
+
+    assert result.exit_code == 2, result.output
+    assert "the connector read another server" in result.stderr
+    assert "Ready" not in result.output
+
+
+@pytest.mark.parametrize("options", [(), ("--wait",)], ids=["alone", "--wait"])
+def test_a_dry_run_shows_what_is_found_while_the_connector_runs_and_ends(
+    taking: Taking, options: tuple[str, ...]
+) -> None:
+    with connect_rest([_RUNNING]) as (address, asked):
+        result = taking.run(address, "--dry-run", *options)
+
+    assert result.exit_code == 0, result.output
+    assert "The connector still runs" in result.stdout
+    assert "The place was found." in result.stdout
+    assert "rows come twice" in result.stderr
+    assert "Nothing was written" in result.stdout
+    assert (len(asked), taking.is_written) == (1, False)
+
+
+def test_a_dry_run_behind_the_connectors_end_writes_nothing(taking: Taking) -> None:
+    with (
+        connect_rest([_STOPPED]) as (address, _),
+        patch.object(connector_state, "arriving_records", return_value=""),
+        patch("incsnap.mysql.catalog.tables", return_value=()),
+    ):
+        result = taking.run(address, "--dry-run")
+        assert (result.exit_code, taking.is_written) == (0, False), result.output
+        assert "The connector still runs" not in result.output
+
+        assert taking.run(address).exit_code == 0
+        assert taking.is_written
+
+
+def test_a_refusal_with_run_comes_before_spark_starts(taking: Taking) -> None:
+    taking.answers = [_PURGED]
+    with connect_rest([_RUNNING]) as (address, _), patch("incsnap.cli.run.run_job") as job:
+        result = taking.run(address, "--wait", "--run")
+
+    assert (result.exit_code, job.called) == (2, False), result.output
