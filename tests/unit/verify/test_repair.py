@@ -172,8 +172,8 @@ def test_a_signal_has_the_keys_with_all_their_digits(tmp_path: Path) -> None:
     key = b'{"n":12345678901234567890.1234567891}'
     job = LiveJob(FACTS, "file")
 
-    with patch.multiple(signal_way, live_job=lambda *_: job, admin_client=Mock()):
-        way = SignalWay(settings, "server", 30.0, Mock())
+    with patch.multiple(signal_way, live_job=lambda *_, **__: job, admin_client=Mock()):
+        way = SignalWay(settings, "server", 30.0, Mock(), Allowance())
     way.ask(TableRepair("d.t", "p.d.t", (key,), {"wrong": 1}, deletes=True))
 
     (record,) = SignalFile(file).poll(None).records
