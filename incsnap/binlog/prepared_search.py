@@ -96,6 +96,27 @@ class PreparedSearch:
             raise translated(failed) from failed
         return left
 
+    def behind(self, delivered: GtidSet) -> tuple[set[str], set[str]]:
+        """Return names of XA transactions from the binlog behind `delivered`, up to its present end.
+
+        The first set has those with an XA PREPARE there. The second has those that are committed there, and whose XA
+        PREPARE is in `delivered`. Raise ConnectionLost or an IncsnapError if the server cannot be read.
+        """
+        prepared, committed = set[str](), set[str]()
+        try:
+            with closing(self.connect()) as connection, connection.cursor() as cursor:
+                cursor.execute("SELECT @@GLOBAL.gtid_executed")
+                executed = GtidSet.parse(str(cursor.fetchone()[0]))
+                file, end = log_files(cursor)[-1]
+        except (pymysql.err.MySQLError, OSError) as failed:
+            raise translated(failed) from failed
+        for mark in self._marks(_Part(file, end, delivered, executed - delivered), ()):
+            if mark.prepared:
+                prepared.add(mark.transaction.xid)
+            elif not mark.rolled_back and not mark.transaction.gtid:  # no XA PREPARE and no XA START was read
+                committed.add(mark.transaction.xid)
+        return prepared, committed
+
     def _prepared_in(self, part: _Part, newer: set[str]) -> set[str]:
         """Return the names of the transactions that are still prepared at the end of `part` and not held yet.
 

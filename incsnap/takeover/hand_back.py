@@ -16,13 +16,13 @@ from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, shorten
 from incsnap.mysql import watermarks
 from incsnap.mysql.session import connect
-from incsnap.mysql.xa import prepared_xids
 from incsnap.planner.choices import PREFIX
 from incsnap.snapshot.offset import Offset
 from incsnap.takeover.altered_tables import RUN_AGAIN, described, what_it_needs
 from incsnap.takeover.handed_signals import behind_obeyed, what_the_file_needs
 from incsnap.takeover.handed_snapshot import fields_of_snapshot
 from incsnap.takeover.schema_history import HistoryTopic, records, statements
+from incsnap.takeover.unsent_xa import refuse_unsent_xa
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,7 @@ def hand_back(settings: Settings, history: HistoryTopic | None = None) -> HandBa
     end = _end(settings, files)
     stream = end.stream
     with closing(connect(settings.mysql)) as connection:
-        if xids := prepared_xids(connection) or ():
-            raise ConfigError(
-                f"XA transactions are prepared: {shorten(', '.join(xids))}. A connector would not send their rows,"
-                " because it has passed their XA PREPARE",
-                "XA COMMIT or XA ROLLBACK them while the job runs, stop the job, and try again.",
-            )
+        refuse_unsent_xa(settings, connection, stream.delivered)
         file, pos = (stream.file, stream.pos) if stream.file else watermarks.high_watermark(connection)
         lines = [f"The job has sent the transactions {stream.delivered} ({file}:{pos})."]
         place = {"ts_sec": int(time.time()), "file": file, "pos": pos, "gtids": str(stream.delivered)}

@@ -68,8 +68,8 @@ def test_changes_go_on_within_seconds_of_the_connectors_end(play: CapturedDataba
                 # The same sentences before this line are of the check while the connector ran.
                 wait_until(
                     lambda: any(
-                        found in log.read_text().partition("Ready. Stop the connector now")[2]
-                        for found in ("What they have is not sent", "have no change")
+                        sentence in log.read_text().partition("Ready. Stop the connector now")[2]
+                        for sentence in ("What they have is not sent", "have no change")
                     )
                 )
                 joined, before = time.monotonic() - ended, count()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,50 @@ from incsnap.mysql.watermarks import executed, high_watermark
 from incsnap.planner.choices import PREFIX
 from incsnap.snapshot.offset import Offset, TopicLayout
 from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
 from lab.running_job import write_properties
 from signals import send
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
+
+
+class Xa:
+    """An XA transaction with a row of a new table. It ends with the test at the latest."""
+
+    def __init__(self, mysql: MySqlAddress, database: str) -> None:
+        self._mysql, self._database, self._name = mysql, database, f"'{database}'"
+        self._is_prepared = False
+        self._run(f"CREATE TABLE {database}.t (id INT PRIMARY KEY)")
+
+    def prepare(self, *rows: int, one_phase: bool = False) -> None:
+        """Prepare the transaction, or commit it in one phase."""
+        inserts = [f"INSERT INTO {self._database}.t VALUES ({row})" for row in rows]
+        ends = f"XA COMMIT {self._name} ONE PHASE" if one_phase else f"XA PREPARE {self._name}"
+        self._run(f"XA START {self._name}", *inserts, f"XA END {self._name}", ends)
+        self._is_prepared = not one_phase
+
+    def end(self, verb: str) -> None:
+        """Commit the transaction or roll it back."""
+        self._run(f"XA {verb} {self._name}")
+        self._is_prepared = False
+
+    def close(self) -> None:
+        """Roll the transaction back if it is prepared."""
+        if self._is_prepared:
+            self.end("ROLLBACK")
+
+    def _run(self, *statements: str) -> None:
+        # A session of its own: it may leave no transaction open.
+        with closing(connect(self._mysql, database=self._database)) as session, session.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+
+@pytest.fixture
+def xa(mysql_address: MySqlAddress, database: str) -> Iterator[Xa]:
+    with closing(Xa(mysql_address, database)) as transaction:
+        yield transaction
 
 
 class Stopped:
@@ -57,8 +97,14 @@ class Stopped:
             "signal.kafka.groupId": self.group,
             "checkpoint.location": str(folder / "checkpoint"),
         }
+        self._connection = connection
         with closing(self.consumer()) as consumer:
             consumer.commit(offsets=[TopicPartition(self.topic, 0, 1)], asynchronous=False)
+
+    def go_on(self) -> None:
+        """Let the job have ended behind all that is executed now."""
+        place = StreamPosition(executed(self._connection), *high_watermark(self._connection))
+        self.end = replace(self.end, stream=place)
 
     def consumer(self) -> Consumer:
         return Consumer({"bootstrap.servers": self._kafka, "group.id": self.group})
@@ -72,6 +118,10 @@ class Stopped:
     def is_marked(self) -> bool:
         """Whether the job can no longer go on."""
         return Files(own_part(self.settings["checkpoint.location"])).exists("handed-back.json")
+
+    def unmark(self) -> None:
+        """Let the job go on again."""
+        Files(own_part(self.settings["checkpoint.location"])).delete("handed-back.json")
 
     def hand_back(self, *options: str, **signal_positions: object) -> Result:
         """Run `incsnap hand-back` with a checkpoint whose job has ended at these positions of signal channels."""
@@ -182,3 +232,44 @@ def test_a_group_in_use_is_refused_before_anything_is_written(stopped: Stopped) 
     assert f"the group {stopped.group}" in refused.stderr
     assert not stopped.offsets.exists()
     assert not stopped.is_marked()
+
+
+def test_xa_transactions_behind_the_job_go_back_because_debezium_reads_their_xa_prepare(
+    xa: Xa, stopped: Stopped
+) -> None:
+    xa.prepare(1)
+    prepared = stopped.hand_back("--to-file", str(stopped.offsets))
+    assert prepared.exit_code == 0, prepared.output
+    stopped.unmark()
+
+    xa.end("COMMIT")
+    xa.prepare(2, one_phase=True)
+    ended = stopped.hand_back("--to-file", str(stopped.offsets))
+    assert ended.exit_code == 0, ended.output
+
+
+def test_an_xa_transaction_that_was_prepared_before_the_job_and_that_the_job_does_not_know_is_refused(
+    xa: Xa, stopped: Stopped
+) -> None:
+    xa.prepare(1)
+    stopped.go_on()
+    prepared = stopped.hand_back("--to-file", str(stopped.offsets))
+    assert (prepared.exit_code, stopped.is_marked()) == (2, False), prepared.output
+    assert "the binlog has no XA PREPARE of them behind the place" in " ".join(prepared.stderr.split())
+
+    xa.end("COMMIT")
+    committed = stopped.hand_back("--to-file", str(stopped.offsets))
+    assert (committed.exit_code, stopped.is_marked()) == (2, False), committed.output
+    assert "committed behind it" in " ".join(committed.stderr.split())
+
+    stopped.go_on()
+    assert stopped.hand_back("--to-file", str(stopped.offsets)).exit_code == 0
+
+
+def test_an_xa_transaction_that_is_rolled_back_behind_the_job_is_not_missed(xa: Xa, stopped: Stopped) -> None:
+    xa.prepare(1)
+    stopped.go_on()
+    xa.end("ROLLBACK")
+
+    given = stopped.hand_back("--to-file", str(stopped.offsets))
+    assert given.exit_code == 0, given.output

@@ -1,4 +1,4 @@
-"""Rows of the signal table around the place of another engine, within one transaction."""
+"""Signals that another engine has obeyed before its place: rows of the signal table, and messages in Kafka."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from pymysql.connections import Connection
 
 from incsnap.checkpoint.files import Files
@@ -15,6 +18,7 @@ from incsnap.mysql.watermarks import executed, high_watermark
 from incsnap.takeover.connector_offset import ConnectorOffset
 from incsnap.takeover.join import join
 from lab.addresses import MySqlAddress
+from signals import send
 from tests.support.planned_job import PlannedJob, settings_of
 
 pytestmark = pytest.mark.servers
@@ -61,3 +65,46 @@ def test_a_signal_that_the_connector_has_obeyed_is_not_obeyed_again(
         job.until(f"{topic_prefix}.{database}.waiting", 2)
 
         assert job.of(f"{topic_prefix}.{database}.obeyed") == []
+
+
+@pytest.mark.parametrize("is_committed", [True, False], ids=["obeyed by the connector", "obeyed by nobody"])
+def test_a_message_that_the_connector_has_obeyed_is_not_obeyed_again(
+    mysql_address: MySqlAddress,
+    kafka_address: str,
+    connection: Connection[Any],
+    database: str,
+    topic_prefix: str,
+    tmp_path: Path,
+    is_committed: bool,
+) -> None:
+    topic, group = f"{topic_prefix}-signal", f"{topic_prefix}-group"
+    admin = AdminClient({"bootstrap.servers": kafka_address})
+    admin.create_topics([NewTopic(topic, 1, 1)], request_timeout=30)[topic].result(30)
+    with connection.cursor() as cursor:
+        for table in ("obeyed", "waiting"):
+            cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+            cursor.execute(f"INSERT INTO {table} VALUES (1), (2)")
+            data = send.snapshot_data([f"{database}.{table}"])
+            send.to_topic(kafka_address, topic, topic_prefix, table, "execute-snapshot", data)
+    if is_committed:
+        with closing(Consumer({"bootstrap.servers": kafka_address, "group.id": group})) as consumer:
+            consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+    settings = settings_of(
+        mysql_address,
+        kafka_address,
+        topic_prefix,
+        database,
+        signal__enabled__channels="kafka",
+        signal__kafka__topic=topic,
+        signal__kafka__groupId=group,
+    )
+    joined = join(settings, ConnectorOffset(executed(connection), *high_watermark(connection)))
+    assert joined.place.signals_at == (1 if is_committed else None)
+    write_taken_over(Files(str(tmp_path)), joined.place)
+    with closing(PlannedJob(settings, str(tmp_path))) as job:
+        assert job.offset.signal_positions.get("kafka") == joined.place.signals_at
+        # The snapshots of one channel are read in the order of their signals.
+        job.until(f"{topic_prefix}.{database}.waiting", 2)
+
+        assert len(job.of(f"{topic_prefix}.{database}.obeyed")) == (0 if is_committed else 2)
+    admin.delete_topics([topic], request_timeout=30)[topic].result(30)
