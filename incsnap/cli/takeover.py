@@ -121,6 +121,7 @@ def _foresee(settings: Settings, file: str, worker: str | None, offsets: str | N
     """
     from incsnap.cli import output
     from incsnap.errors import ConfigError
+    from incsnap.takeover.offset_place import STOP_BEHIND_HEARTBEAT
 
     click.echo(f"The connector still runs ({words}). This is the take-over as of now, and its numbers will change:")
     offset = _offset(settings, file, worker, offsets)
@@ -131,10 +132,10 @@ def _foresee(settings: Settings, file: str, worker: str | None, offsets: str | N
             raise
         for line in _differences(file, worker):
             click.echo(line)
-        output.warning(
-            f"As of now the take-over is refused: {error.message}. A clean stop changes that: stop the connector with"
-            " PUT /connectors/NAME/stop, and do not kill its worker"
-        )
+        way_out = "A clean stop changes that: stop the connector with PUT /connectors/NAME/stop, not by a kill"
+        if error.hint == STOP_BEHIND_HEARTBEAT:
+            way_out = error.hint.removesuffix(".")
+        output.warning(f"As of now the take-over is refused: {error.message}. {way_out}")
         return
     _print(joined, _differences(file, worker))
 
@@ -146,10 +147,10 @@ def _is_cured_by_stop(settings: Settings, offset: ConnectorOffset, error: Config
     ConfigError if `offset` is of another server: a stop does not change that.
     """
     from incsnap.mysql.session import connect
-    from incsnap.takeover.offset_place import STOP_CLEANLY, place_of
+    from incsnap.takeover.offset_place import STOP_BEHIND_HEARTBEAT, STOP_CLEANLY, place_of
     from incsnap.takeover.written_records import TOO_MANY_KEYLESS
 
-    if error.hint not in (STOP_CLEANLY, TOO_MANY_KEYLESS):
+    if error.hint not in (STOP_CLEANLY, STOP_BEHIND_HEARTBEAT, TOO_MANY_KEYLESS):
         return False
     with closing(connect(settings.mysql)) as connection:
         place_of(connection, offset)

@@ -116,7 +116,12 @@ def join(
         lines += sentences
     # Debezium sends changes when its first snapshot is done. The offset may be of a moment before.
     reads_tables = offset.snapshot == "initial" and written.last is None
-    if reads_tables:
+    if reads_tables and not settings.snapshot.reads_at_start:
+        warnings.append(
+            f"the connector's first snapshot was not finished, and snapshot.mode={settings.snapshot.mode} reads no"
+            " table: signal execute-snapshot when the job runs, or set snapshot.mode=initial before its first start"
+        )
+    elif reads_tables:
         lines.append("The connector's first snapshot was not finished: the job reads all tables anew.")
     elif offset.snapshot == "initial":
         lines.append("The connector's first snapshot was finished, because the topics have changes behind it.")

@@ -26,7 +26,7 @@ STOP_CLEANLY = (
 )
 #: The way out of a compressed transaction. Debezium's records have offsets within their transaction. Only a heartbeat
 #: has an offset behind the transaction. Debezium sends one every 48 seconds while the server is idle.
-_STOP_BEHIND_HEARTBEAT = (
+STOP_BEHIND_HEARTBEAT = (
     "A clean stop alone leaves the connector's offset inside its last transaction. So set heartbeat.interval.ms=1000 in"
     " the connector, wait for a minute in which no captured table is written, stop the connector cleanly (PUT"
     " /connectors/NAME/stop), and try again."
@@ -138,7 +138,7 @@ def refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> N
             raise ConfigError(
                 f"the last record of partition {ends[0].partition} of {ends[0].topic} is of a compressed transaction,"
                 " in which records of several events have one place",
-                _STOP_BEHIND_HEARTBEAT,
+                STOP_BEHIND_HEARTBEAT,
             )
     topics = {(file, pos): each.topic for each in written.keyless for file, pos, _ in each.places}
     for number in sorted({file for file, _ in topics}):
@@ -148,7 +148,7 @@ def refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> N
                 raise ConfigError(
                     f"{topics[number, pos]} has records without a key of the compressed transaction at {name}:{pos}, in"
                     " which records of several events have one place",
-                    _STOP_BEHIND_HEARTBEAT,
+                    STOP_BEHIND_HEARTBEAT,
                 )
 
 

@@ -81,6 +81,19 @@ def test_all_tables_are_read_anew_if_no_change_shows_the_end_of_the_first_snapsh
         assert sorted(changes_of(job, topic)) == ([("c", 7)] if has_change else read)
 
 
+def test_a_first_snapshot_that_nothing_reads_again_is_warned_of(
+    mysql_address: MySqlAddress, kafka_address: str, connection: Connection[Any], database: str, topic_prefix: str
+) -> None:
+    filled(connection, database, "t")
+    offset = ConnectorOffset(executed(connection), *high_watermark(connection), snapshot="initial")
+
+    joined = join(settings_of(mysql_address, kafka_address, topic_prefix, database, snapshot__mode="no_data"), offset)
+
+    assert "reads all tables anew" not in " ".join(joined.lines)
+    (warning,) = joined.warnings
+    assert "snapshot.mode=no_data reads no table: signal execute-snapshot" in warning
+
+
 @pytest.mark.parametrize("has_change", [False, True], ids=["no change behind it", "a change behind it"])
 def test_a_blocking_snapshot_is_named_and_not_read(
     mysql_address: MySqlAddress,

@@ -161,6 +161,8 @@ def test_a_compressed_transaction_is_a_warning_while_the_connector_runs_and_refu
     before, ready, after = words_of(result).partition(_READY)
     assert ready, result.output
     assert "As of now the take-over is refused: the last record of partition" in before
+    assert "set heartbeat.interval.ms=1000" in before
+    assert "A clean stop changes that" not in before
     assert "compressed transaction" in after
     assert (result.exit_code, stage.is_written()) == (2, False)
 
