@@ -99,8 +99,9 @@ class PreparedSearch:
     def behind(self, delivered: GtidSet) -> tuple[set[str], set[str]]:
         """Return names of XA transactions from the binlog behind `delivered`, up to its present end.
 
-        The first set has those with an XA PREPARE there. The second has those that are committed there, and whose XA
-        PREPARE is in `delivered`. Raise ConnectionLost or an IncsnapError if the server cannot be read.
+        The first set names transactions whose XA PREPARE is behind `delivered`. The second names transactions whose XA
+        COMMIT is behind `delivered`, and whose XA PREPARE is in `delivered`. Raise ConnectionLost or an IncsnapError if
+        the server cannot be read.
         """
         prepared, committed = set[str](), set[str]()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -73,14 +74,14 @@ def takeover(
                 f"Stop it (PUT /connectors/{kept.connector or 'NAME'}/stop) and try again, or wait for it with --wait.",
             )
         # Also with --run: what is refused here is refused before Spark starts.
-        _foresee(settings, file, worker, offsets, running.words)
+        ends = _foresee(settings, file, worker, offsets, running.words, kept.connector)
         if dry_run:
             click.echo("Nothing was written (--dry-run).")
             return
 
     def take_over(stopping: Event) -> None:
         if running.words:
-            click.echo(f"Ready. Stop the connector now ({running.words}).", err=True)
+            click.echo(f"Ready. {ends} ({running.words}).", err=True)
             _await_end(settings, rest, of_worker, kept.connector, stopping, running)
         if not stopping.is_set():
             if not dry_run:
@@ -110,14 +111,20 @@ def _take_over(
     if dry_run:
         click.echo("Nothing was written (--dry-run).")
         return
-    write(settings, joined)
+    # The place may have keys of rows. Only the job's user may read the checkpoint.
+    before = os.umask(0o077)
+    try:
+        write(settings, joined)
+    finally:
+        os.umask(before)
 
 
-def _foresee(settings: Settings, file: str, worker: str | None, offsets: str | None, words: str) -> None:
-    """Say what the take-over finds while the connector still runs. Write nothing.
+def _foresee(settings: Settings, file: str, worker: str | None, offsets: str | None, words: str, connector: str) -> str:
+    """Say what the take-over finds while the connector still runs, and return what the user does next.
 
-    `words`: why the connector seems to run. The other parameters are those of `takeover`. Raise ConfigError if the
-    take-over is refused now, and a stop of the connector does not change that.
+    Write nothing. `words`: why the connector seems to run. `connector`: its name, "" if that is unknown. The other
+    parameters are those of `takeover`. Raise ConfigError if the take-over is refused now, and the connector's end does
+    not change that.
     """
     from incsnap.cli import output
     from incsnap.errors import ConfigError
@@ -125,27 +132,34 @@ def _foresee(settings: Settings, file: str, worker: str | None, offsets: str | N
 
     click.echo(f"The connector still runs ({words}). This is the take-over as of now, and its numbers will change:")
     offset = _offset(settings, file, worker, offsets)
+    ends = "Stop the connector now"
     try:
         joined = _join(settings, file, worker, offset)
     except ConfigError as error:
-        if not _is_cured_by_stop(settings, offset, error):
+        if not _is_cured_by_end(settings, offset, error):
             raise
         for line in _differences(file, worker):
             click.echo(line)
-        way_out = "A clean stop changes that: stop the connector with PUT /connectors/NAME/stop, not by a kill"
+        stop = f"PUT /connectors/{connector or 'NAME'}/stop"
+        way_out = f"A clean stop changes that: stop the connector with {stop}, not by a kill"
         if error.hint == STOP_BEHIND_HEARTBEAT:
-            way_out = error.hint.removesuffix(".")
+            way_out = error.hint.removesuffix(", and try again.")
+            ends = "Stop the connector only behind a heartbeat, as the warning says"
+        if offsets:
+            way_out += f". Then write its new offset to {offsets}"
         output.warning(f"As of now the take-over is refused: {error.message}. {way_out}")
-        return
+        return ends
     _print(joined, _differences(file, worker))
+    return ends
 
 
-def _is_cured_by_stop(settings: Settings, offset: ConnectorOffset, error: ConfigError) -> bool:
+def _is_cured_by_end(settings: Settings, offset: ConnectorOffset, error: ConfigError) -> bool:
     """Whether the take-over is refused only because of records behind the connector's offset.
 
-    `error`: the refusal. After a clean stop the offset is that of the last record, so no record is behind it. Raise
-    ConfigError if `offset` is of another server: a stop does not change that.
+    `error`: the refusal. After a clean stop no record is behind the offset, or only a transaction that is compressed.
+    Raise ConfigError if `offset` is of another server.
     """
+    from incsnap.errors import ConfigError
     from incsnap.mysql.session import connect
     from incsnap.takeover.offset_place import STOP_BEHIND_HEARTBEAT, STOP_CLEANLY, place_of
     from incsnap.takeover.written_records import TOO_MANY_KEYLESS
@@ -153,7 +167,14 @@ def _is_cured_by_stop(settings: Settings, offset: ConnectorOffset, error: Config
     if error.hint not in (STOP_CLEANLY, STOP_BEHIND_HEARTBEAT, TOO_MANY_KEYLESS):
         return False
     with closing(connect(settings.mysql)) as connection:
-        place_of(connection, offset)
+        try:
+            place_of(connection, offset)
+        except ConfigError as elsewhere:
+            raise ConfigError(
+                elsewhere.message,
+                "If the connector has come to this server just now, wait until it has written its offset"
+                f" (offset.flush.interval.ms, a minute by default), and try again. If not: {elsewhere.hint}",
+            ) from None
     return True
 
 

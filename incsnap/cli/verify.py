@@ -181,6 +181,7 @@ def _repair(
     from incsnap.errors import IncsnapError
     from incsnap.kafka.announcement_log import AnnouncementLog
     from incsnap.kafka.client_settings import ClientSettings
+    from incsnap.verify.allowance import VerificationStopped
     from incsnap.verify.repair import repair
     from incsnap.verify.report import write_differences
     from incsnap.verify.signal_way import SignalWay
@@ -195,13 +196,21 @@ def _repair(
     def mended(reports: Sequence[TableReport], server: str) -> Sequence[TopicKey]:
         if folder:
             write_differences(reports, Path(folder))
+
+        def kept() -> str:
+            written = folder or tempfile.mkdtemp(prefix="incsnap-differences-")
+            write_differences(reports, Path(written))
+            return written
+
         with closing(AnnouncementLog(client, settings.topic_prefix)) as log:
             try:
                 way = partial(SignalWay, settings, server, wait, log, allowance)
                 return repair(reports, way, agrees, at_most)
+            except VerificationStopped:
+                click.echo(f"The keys that were proved to differ are in {kept()}", err=True)
+                raise
             except IncsnapError as error:
-                written = folder or tempfile.mkdtemp(prefix="incsnap-differences-")
-                write_differences(reports, Path(written))
+                written = kept()
                 output.problem(f"{error.message}. Nothing was sent. The keys are in {written}", error.hint)
                 return ()
 

@@ -32,7 +32,7 @@ _DAY_SECONDS = 86_400.0
 #: Channels that exist only in Debezium.
 _ABSENT_CHANNELS = ("jmx", "in-process")
 #: A URI of a folder on this machine. Spark takes `#` and `?` as parts of the folder's name, and PyArrow does not.
-_FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(/(?!/)[^#?]*)", re.IGNORECASE)
+_FILE_URI = re.compile(r"file:(?:/|//localhost/+|///+)([^/#?][^#?]*)", re.IGNORECASE)
 
 
 def mysql(reader: SettingsReader) -> MySqlSettings:
@@ -213,5 +213,5 @@ def checkpoint_location(reader: SettingsReader) -> str:
             allowed = "the file: URI of a folder of this machine without # and ?. Write the folder's path instead"
             reader.problem("checkpoint.location", allowed)
             return location
-        return f"file://{local[1]}"
+        return f"file:///{local[1]}"
     return os.path.abspath(location) if location and len(scheme) < 2 else location

@@ -127,7 +127,7 @@ class ListedKeys:
             again = _parsed(f"[{','.join(_written(field, columns, modes))}]")
             for key, members, value in zip(keys, given, again, strict=True):
                 asked = members[field.name]
-                if not _is_same(value, asked) and not _is_unsigned(field.column, value, asked):
+                if not _is_same(value, asked) and not _is_other_form(field.column, value, asked):
                     raise KeyRefused(_other_form(key, field.name, f"the record would have {shorten(value)}"))
             for_sql.append([_NULL if text is None else _for_sql(field.column, text) for text in texts])
         possible = (key for key in zip(*for_sql, strict=True) if None not in key)
@@ -209,7 +209,7 @@ def _value_rank(value: object) -> tuple[int, Any]:
 def _member(value: object) -> str:
     """Return a value of a key as JSON, a number with all its digits. Raise KeyRefused for a value without such a form.
 
-    A float has 53 bits: another row may have the number that it would make of a Decimal.
+    A float keeps 53 bits. A rounded Decimal could be the key of another row.
     """
     if not isinstance(value, Decimal):
         return _COMPACT.encode(value)
@@ -327,8 +327,17 @@ def _is_same(written: Any, given: Any) -> bool:
     return len(numbers) == 2 and Decimal(numbers[0]) == Decimal(numbers[1])
 
 
-def _is_unsigned(column: Column, written: Any, given: Any) -> bool:
-    """Return True if `given` is the unsigned form of a BIGINT UNSIGNED that records show as a negative number."""
+def _is_other_form(column: Column, written: Any, given: Any) -> bool:
+    """Return True if `given` is another form of the value `written` that a record shows.
+
+    Records show a large BIGINT UNSIGNED as a negative number, and its unsigned form is the other one. Java before 19
+    prints some DOUBLEs with more digits than they need.
+    """
+    if column.type in ("double", "float"):
+        numbers = all(
+            isinstance(each, int | float | Decimal) and not isinstance(each, bool) for each in (written, given)
+        )
+        return numbers and float(Decimal(written)) == float(Decimal(given))
     if column.type != "bigint" or not column.unsigned or type(written) is not int or type(given) is not int:
         return False
     return written < 0 and given - written == 1 << 64

@@ -24,12 +24,12 @@ def with_retries(
     doing: str,
     call: Callable[[float], Result],
     patience: float = STEP_SECONDS,
-    goes_on: Callable[[], bool] = lambda: False,
+    goes_on: Callable[[], float] = lambda: 0.0,
 ) -> Result:
     """Return `call(seconds left)`, and retry while Kafka says that a retry may help.
 
-    `doing` names the step in a warning. `goes_on` returns True if the step has come further since the last question:
-    the step then has `patience` seconds more. Raise the last ClientError when the seconds have passed, or when a retry
+    `doing` names the step in a warning. `goes_on` returns the seconds that the step has more, if it has come further
+    since the last question, else 0. Raise the last ClientError when the seconds have passed, or when a retry
     cannot help.
     """
     began = time.monotonic()
@@ -43,7 +43,8 @@ def with_retries(
             if not error.retriable or error.requires_abort:
                 raise
             if left <= 0:
-                if not goes_on():
+                patience = goes_on()
+                if not patience:
                     raise
                 began = time.monotonic()
             if passed > _WARN_SECONDS and not warned:

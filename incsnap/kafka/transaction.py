@@ -47,6 +47,8 @@ Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
 #: Seconds in which a kept producer must begin. After that a new producer is opened, with the full patience.
 _KEPT_SECONDS = 5.0
+#: Seconds more in which the coordinator must answer a commit whose last records were taken after `STEP_SECONDS`.
+_COORDINATOR_SECONDS = 10.0
 #: The kept producers of this process. A worker of Spark runs the tasks of many batches.
 PRODUCERS = ProducerCache()
 
@@ -210,18 +212,19 @@ class Transaction:
                 self._producer.abort(STEP_SECONDS)
             self._producer.close()
 
-    def _waits_for_fewer(self) -> Callable[[], bool]:
-        """Return a function that returns True if brokers have taken records since its last call and must take more.
+    def _waits_for_fewer(self) -> Callable[[], float]:
+        """Return a function that returns the seconds that a commit has more, 0 if brokers have taken no record since
+        the last call.
 
         A slow line takes more than `STEP_SECONDS` for the records of a large batch. Brokers end the transaction after
         transaction.timeout.ms in any case. A commit whose records are all taken waits only for the coordinator.
         """
         waiting = self._producer.waiting
 
-        def goes_on() -> bool:
+        def goes_on() -> float:
             nonlocal waiting
             before, waiting = waiting, self._producer.waiting
-            return 0 < waiting < before
+            return 0.0 if waiting >= before else STEP_SECONDS if waiting else _COORDINATOR_SECONDS
 
         return goes_on
 
@@ -230,7 +233,7 @@ class Transaction:
         doing: str,
         call: Callable[[float], Result],
         patience: float = STEP_SECONDS,
-        goes_on: Callable[[], bool] = lambda: False,
+        goes_on: Callable[[], float] = lambda: 0.0,
     ) -> Result:
         """Run `call(seconds left)`, one request of the transaction, with the retries of `with_retries`, and return its
         result.

@@ -41,6 +41,7 @@ class JobCollector(Collector):
             yield from _streaming({**bean, "context": "streaming"}, status, status.stream)
             yield from _stream(name, status.stream)
         yield from _snapshots({**bean, "context": "snapshot"}, status)
+        yield from _schema_history({**bean, "context": "schema-history"})
         yield from _windows_and_tables(name, status.snapshot)
         if status.verification is not None:
             yield from _verification(name, status.verification)
@@ -90,6 +91,7 @@ def _streaming(bean: _Labels, status: JobStatus, stream: StreamStatus) -> Iterat
     transactions = "Transactions that are wholly in batches, since the process's start."
     filtered = "Always 0: changes of tables that are not captured never become events."
     erroneous = "Failed runs of the query in a row, without those of an outage."
+    rolled_back = "Always 0: rows that are rolled back are not in the binlog."
     yield from _queue(bean, stream)
     yield from _gauges(
         _DEBEZIUMS,
@@ -98,6 +100,8 @@ def _streaming(bean: _Labels, status: JobStatus, stream: StreamStatus) -> Iterat
         ("NumberOfEventsFiltered", filtered, 0),
         ("NumberOfErroneousEvents", erroneous, 0 if status.outages else _failures(status)),
         ("NumberOfLargeTransactions", "Always 0: no transaction is too large for the buffer.", 0),
+        ("NumberOfRolledBackTransactions", rolled_back, 0),
+        ("NumberOfSkippedEvents", "Always 0: an event that cannot be decoded ends the run.", 0),
         ("NumberOfNotWellFormedTransactions", "Always 0: the job fails at such a transaction.", 0),
         ("Connected", "1 while the server sends the binlog, else 0.", stream.connected),
         ("MilliSecondsBehindSource", behind, stream.lag_ms),
@@ -148,6 +152,9 @@ def _snapshots(bean: _Labels, status: JobStatus) -> Iterator[Metric]:
     paused_ms = last.paused_ms + (until_ms - last.paused_at_ms if last.paused_at_ms else 0)
     duration = (until_ms - last.started_ms) / 1000 if last.started_ms else 0
     has_ended = bool(last.ended_ms) and not snapshot.active
+    idle = "Milliseconds since the newest snapshot's end; 0 before the end, -1 before the first snapshot."
+    idle_ms = -1 if not last.started_ms else status.written_ms - last.ended_ms if has_ended else 0
+    retried = "Attempts to read a chunk that failed or were lost, in this run."
     if status.stream is not None:
         yield from _queue(bean, status.stream)
     yield from _gauges(
@@ -162,9 +169,32 @@ def _snapshots(bean: _Labels, status: JobStatus) -> Iterator[Metric]:
         ("SnapshotPausedDurationInSeconds", "Seconds of these that it was paused.", paused_ms / 1000),
         ("TotalTableCount", "Tables of the newest snapshot: read, being read or waiting.", last.tables),
         ("RemainingTableCount", "Tables that are being read or wait.", remaining),
+        ("HoldingGlobalLock", "Always 0: nothing is locked.", 0),
+        ("MilliSecondsSinceLastEvent", idle, idle_ms),
+        (
+            "TotalNumberOfEventsSeen",
+            "Snapshot rows in committed batches, since the job's first start.",
+            status.sums.reads,
+        ),
+        ("NumberOfEventsFiltered", "Always 0: rows that a condition leaves out are not read.", 0),
+        ("NumberOfErroneousEvents", retried, snapshot.retried),
     )
     rows = _of_tables(((each.table, each.rows_done) for each in snapshot.tables), sum)
     yield _by("RowsScanned", "Rows read so far of each table that is being read.", bean, "table", rows, _DEBEZIUMS)
+
+
+def _schema_history(bean: _Labels) -> Iterator[Metric]:
+    """Yield the metrics of Debezium's bean of the schema history, which a job does not have."""
+    none = "there is no schema history. The binlog and the server describe the tables."
+    return _gauges(
+        _DEBEZIUMS,
+        bean,
+        ("ChangesApplied", f"Always 0: {none}", 0),
+        ("ChangesRecovered", f"Always 0: {none}", 0),
+        ("RecoveryStartTime", f"Always -1: {none}", -1),
+        ("MilliSecondsSinceLastAppliedChange", f"Always -1: {none}", -1),
+        ("MilliSecondsSinceLastRecoveredChange", f"Always -1: {none}", -1),
+    )
 
 
 def _windows_and_tables(name: _Labels, snapshot: SnapshotStatus) -> Iterator[Metric]:

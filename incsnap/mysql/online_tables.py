@@ -98,7 +98,10 @@ def _of_common_checkpoint(connection: Connection[Any], checkpoint: TableId) -> f
         rows = query(connection, f"SELECT statement FROM {checkpoint.sql} ORDER BY id DESC LIMIT 1")
     except QueryRefusedError as error:
         if error.code != ER.NO_SUCH_TABLE:  # the run may just have ended
-            _log.warning("%s cannot be read, so tables that spirit fills are captured: %s", checkpoint, error.message)
+            repair = " GRANT SELECT on it to the user." if error.code == ER.TABLEACCESS_DENIED_ERROR else ""
+            _log.warning(
+                "%s cannot be read, so tables that spirit fills are captured: %s.%s", checkpoint, error.message, repair
+            )
         return frozenset()
     return altered_by("".join(str(statement) for (statement,) in rows), checkpoint.database)
 

@@ -23,20 +23,12 @@ from incsnap.ddl.online_names import PT_OSC
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.table_definition import Definitions
 from incsnap.events import SchemaChange
-from incsnap.mysql.catalog import database_charsets, shape_of, tables
-from incsnap.mysql.online_tables import online_tables
+from incsnap.mysql.catalog import database_charsets, shape_of
 from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, NotCertain
 from incsnap.snapshot.commands import Command, Report
 from incsnap.snapshot.notifications import ONLINE_DDL_SWAP, ONLINE_DDL_TABLE
 from incsnap.snapshot.offset import Offset
 from incsnap.tables import TableId
-
-
-def present_tables(settings: Settings, connection: Connection[Any]) -> OnlineTables:
-    """Return the tables of tools that the server has now; none if they are captured like any other."""
-    if settings.online_ddl_tables != "ignore":
-        return OnlineTables()
-    return online_tables(connection, tables(connection, settings.tables.of_whole_databases()))
 
 
 class OnlineDdl:

@@ -45,6 +45,7 @@ from incsnap.monitoring.snapshot_view import limits_of, waits_for
 from incsnap.mysql import watermarks
 from incsnap.mysql.catalog import tables
 from incsnap.mysql.column_defaults import KnownDefaults
+from incsnap.mysql.online_tables import tables_of_tools
 from incsnap.mysql.preflight import NO_RECOVERY
 from incsnap.mysql.session import connect, dial
 from incsnap.mysql.start_place import READ_TABLES, require_sendable, start_gtids
@@ -59,7 +60,7 @@ from incsnap.planner.known_definitions import KnownDefinitions
 from incsnap.planner.new_tables import FilterFiles, first_filter
 from incsnap.planner.observe import Observed, Observer
 from incsnap.planner.old_rows import defined_files
-from incsnap.planner.online_ddl import OnlineDdl, present_tables
+from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.planner.persist import PlannedBatches, behind_taken
 from incsnap.planner.prepared_xa import PreparedXas, first_place
 from incsnap.planner.query_connection import QueryConnection
@@ -337,7 +338,7 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
         executed, sought = first_place(connection, place)
         logged = None if taken is None else watermarks.high_watermark(connection)
         existing = tables(connection, settings.tables)
-        of_tools = present_tables(settings, connection)
+        of_tools = tables_of_tools(connection, settings)
         layout = layouts_of(settings).first(buckets, of_tools.without_tables_of_tools(existing))
         # No file and position: the binlog's end may lie behind transactions that are not executed yet and that the
         # server will still send. A position must never claim what was not delivered. The tail knows its position after

@@ -207,8 +207,11 @@ def _topics(connection: Connection[Any], settings: Settings) -> _Topics:
             warnings.append(f"{twice}: {error.message}")
             continue
         for topic in topics_of(settings, table):
-            if forms.setdefault(topic, form) != form:
+            known = forms.setdefault(topic, form)
+            if known != form:
                 warnings.append(f"{twice}: {topic} also has records of another form")
+            elif form.drops_rows:
+                forms[topic] = form
     return _Topics(forms, keys, tuple(warnings))
 
 

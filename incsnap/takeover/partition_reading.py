@@ -51,9 +51,9 @@ class PartitionReading:
         self._part, self._begin = part, RecordPlace(least.file, least.pos)
         self._is_exact = is_exact
         self._behind_end = 0  #: records behind the end that come again
-        self._of_last_event = 0  #: those of the event at the end among them
+        self._of_last_event = 0  #: records of the last event among `_behind_end`
         self._keyless_again = 0  #: records without a key that come again
-        self._at_offset = OffsetEvent()  #: `again` has the records without a key
+        self._at_offset = OffsetEvent()  #: `again` counts only records without a key; `of_offset` adds those with a key
         self._deleted: bytes | None = None  #: key of the deletion at the end
         self.end: RecordPlace | None = None  #: place of the first record that is sent again; None: unknown
         self.last: tuple[RecordPlace, int] | None = None  #: place and offset of the last record with a place

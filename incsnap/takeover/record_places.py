@@ -63,7 +63,8 @@ class PlaceForm:
     fields: dict[tuple[str, str], str] = field(default_factory=dict)  #: names of added fields, by struct and field
     headers: dict[tuple[str, str], str] = field(default_factory=dict)  #: names of added headers, by struct and field
     nulls_are_deletions: bool = False  #: a record without a value is a deletion, which no tombstone follows
-    drops_rows: bool = False  #: some rows of an event may have no record
+    #: Some rows of an event may have no record. Tables of one topic may differ in this.
+    drops_rows: bool = field(default=False, compare=False)
 
     @property
     def shown(self) -> dict[tuple[str, str], str]:

@@ -8,10 +8,10 @@ PREPARE, or if a search looks for it. It may not name one that was prepared befo
 may have had no privilege XA_RECOVER_ADMIN then. The search may have ended without the XA PREPARE, because its binlog
 file is purged. Or the job began at an earlier place (`incsnap.start`), and XA COMMIT came before the job asked.
 
-The server and the binlog know these. Each is either prepared now, so XA RECOVER lists it, or its XA COMMIT is in the
-binlog behind the place. XA RECOVER also lists a transaction that was prepared behind the place. The binlog has its XA
-PREPARE there, so the connector reads it. XA RECOVER is asked before the binlog's end: what ends in between is in the
-binlog. A user without XA_RECOVER_ADMIN gets no list. `incsnap check` warns of that.
+The server and the binlog name such transactions. Each is either prepared now, so XA RECOVER lists it, or its XA COMMIT
+is in the binlog behind the place. XA RECOVER also lists a transaction that was prepared behind the place. The binlog
+has its XA PREPARE there, so the connector reads it. XA RECOVER is asked before the binlog's end: what ends in between
+is in the binlog. A user without XA_RECOVER_ADMIN gets no list. `incsnap check` warns of that.
 """
 
 from __future__ import annotations

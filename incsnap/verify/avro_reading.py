@@ -8,8 +8,9 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -73,10 +74,22 @@ def as_json(records: BytesArray, schemas: AvroSchemas) -> BytesArray:
     return pa.array([None if each is None else _decoded(each, schemas) for each in records.to_pylist()], pa.binary())
 
 
-def respelled(objects: BytesArray) -> BytesArray:
-    """Return JSON objects in the spelling of `as_json`."""
+def respelled(objects: BytesArray, doubles: Collection[str] = ()) -> BytesArray:
+    """Return JSON objects in the spelling of `as_json`. `doubles`: names of the fields that show DOUBLEs."""
     parsed = (None if each is None else exact_json.parsed(each) for each in objects.to_pylist())
-    return pa.array([None if each is None else spelled(each) for each in parsed], pa.binary())
+    return pa.array([None if each is None else spelled(with_doubles(each, doubles)) for each in parsed], pa.binary())
+
+
+def with_doubles(value: Any, doubles: Collection[str]) -> Any:
+    """Return a row with floats in its fields `doubles` and in its structs, whose numbers are coordinates.
+
+    Java before 19 prints some DOUBLEs with more digits than they need.
+    """
+    if not isinstance(value, dict):
+        return value
+    structs = {name: with_doubles(each, each) for name, each in value.items() if isinstance(each, dict)}
+    floats = {name: float(value[name]) for name in doubles if isinstance(value.get(name), Decimal)}
+    return {**value, **structs, **floats} if structs or floats else value
 
 
 def _decoded(record: bytes, schemas: AvroSchemas) -> bytes:

@@ -252,6 +252,9 @@ def _is_same(kind: str, left: Any, right: Any) -> bool:
     if kind == "vector" and isinstance(left, list) and isinstance(right, list):
         # Avro has the numbers in single precision.
         return len(left) == len(right) and all(map(_is_same, ["float"] * len(left), left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        # The coordinates of a POINT are DOUBLEs.
+        return left.keys() == right.keys() and all(_is_same("double", left[name], right[name]) for name in left)
     if kind not in ("float", "double") or not all(isinstance(each, int | float | Decimal) for each in (left, right)):
         return False
     # By way of Decimal no integer is too large: 10**400 becomes infinity.

@@ -17,7 +17,7 @@ MOST_KEYS = 500_000
 
 
 class TooManyDiffer(Exception):
-    """An error: more than `MOST_KEYS` keys of a topic differ. Some of them may have changed meanwhile."""
+    """An error: more than `MOST_KEYS` keys of a topic differ. Some of these keys may have changed meanwhile."""
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ def too_many_keys(count: int, changed: int) -> ConfigError:
 
     `changed`: the number of keys that changed meanwhile. Most of them differ too, because one side was read earlier.
     """
-    most, others = f"verify can look at {MOST_KEYS:,} keys one by one", count - changed
+    most, others = f"verify can look at no more than {MOST_KEYS:,} keys one by one", count - changed
     fewer = "fewer tables with --table, or a part with --sample."
     if changed > others:
         return ConfigError(

@@ -23,7 +23,7 @@ from incsnap.envelope.envelope_settings import FormatChoice
 from incsnap.envelope.record_encoder import READ, Operation
 from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ConfigError
-from incsnap.transforms.record_spec import CastFields, KeepFields, RecordSpec, ValueShape
+from incsnap.transforms.record_spec import CastFields, FlattenFields, KeepFields, RecordSpec, ValueShape
 from incsnap.verify.avro_reading import NO_JSON, AvroSchemas, as_json, respelled
 from incsnap.verify.edited_form import EditedRows, NotRepeatable, rows_as_edited
 from incsnap.verify.edited_reading import edited_rows
@@ -141,12 +141,15 @@ def _doubles(format_: TableFormat, spec: RecordSpec) -> tuple[str, ...]:
     """Return the names of the fields that show values as DOUBLEs, behind all edits."""
     types = ("double", "decimal") if format_.envelope.modes.decimal_handling == "double" else ("double",)
     names = {field.name for field in format_.view.fields if field.column.type in types}
+    points = {field.name for field in format_.view.fields if field.column.type == "point"}
     for edit in spec.edits:
         if isinstance(edit, CastFields):
             names |= {name for name, target in edit.types if target == "float64"}
         elif isinstance(edit, KeepFields):
             renames = dict(edit.renames)
-            names = {renames.get(name, name) for name in names}
+            names, points = ({renames.get(name, name) for name in some} for some in (names, points))
+        elif isinstance(edit, FlattenFields):
+            names |= {f"{name}{edit.delimiter}{axis}" for name in points for axis in "xy"}
     return tuple(sorted(names))
 
 
@@ -173,7 +176,7 @@ def read_keys(keys: BytesArray, form: RecordForm) -> BytesArray:
     if form.key_avro is not None:
         return as_json(keys, form.key_avro)
     bare = _without_schema(keys) if form.key_schemas else _without_frame(keys, form.key_frame)
-    return respelled(bare) if form.respelled else bare
+    return respelled(bare, form.doubles) if form.respelled else bare
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,7 +210,7 @@ def read(values: BytesArray, form: RecordForm, *, places: bool = True) -> Readin
     state = np.select([envelopes.kinds == 0, envelopes.is_row], [TOMBSTONE, ROW], DELETION).astype(np.int8)
     rows = envelopes.rows
     if form.respelled and form.value_avro is None:
-        rows = spans_of(respelled(binary(rows)))
+        rows = spans_of(respelled(binary(rows), form.doubles))
     return Reading(state, rows, envelopes.kinds == ord("r"), named)
 
 
@@ -240,7 +243,7 @@ def _read_by_patterns(values: BytesArray, form: RecordForm, *, places: bool) -> 
     batch = _envelopes(payload, absent) if form.envelope else _rows(payload, absent, form)
     rows = batch.column("row")
     if form.respelled and form.value_avro is None:
-        rows = respelled(rows)
+        rows = respelled(rows, form.doubles)
     named = (batch.column("file"), batch.column("pos"), batch.column("row_number")) if places else None
     is_read = np.asarray(batch.column("is_snapshot").to_numpy(zero_copy_only=False))
     return Reading(batch.column("state").to_numpy(), spans_of(rows), is_read, named)
@@ -285,7 +288,7 @@ def _envelopes(payload: BytesArray, absent: BytesArray) -> RecordBatch:
 def _rows(payload: BytesArray, absent: BytesArray, form: RecordForm) -> RecordBatch:
     edited = form.edited
     if not edited.at_end:
-        rows, deleted = edited_rows(payload, edited)
+        rows, deleted = edited_rows(payload, edited, form.doubles)
     elif edited.added:
         # The added members stand behind the columns, in their order, and have simple values.
         behind = "".join(rf",?{literal(name)}:{_SIMPLE}" for name in edited.added) + r"\}$"

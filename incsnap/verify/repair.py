@@ -111,7 +111,7 @@ def repair(
     if not any(each.keys for each in repairs):
         raise RepairRefused(f"No key can be repaired.\n{text}", "")
     if not agrees(f"{_proved(way)}:\n{text}"):
-        raise RepairRefused("Nothing was sent", "")
+        raise RepairRefused("The answer was no", "")
     open_way = _proved(way)
     asked: list[TableRepair] = []
     sent = [each for each in repairs if each.keys]

@@ -115,7 +115,7 @@ def require_tables(reports: Sequence[TableReport], signal_table: TableId | None)
         raise ConfigError(
             "Nothing was compared: there is no captured table that the user may see",
             "Correct database.include.list and table.include.list, or GRANT SELECT on the tables. `incsnap check` names"
-            " the patterns that match no table.",
+            " the patterns that match no table. Tables of tools for online DDL count only if --table names them.",
         )
 
 
@@ -147,7 +147,7 @@ def next_command(
 ) -> str:
     """Return the line that says what to type next; "" if no command helps.
 
-    A repair is that of whole tables, whatever the sample was. A refused table stays refused.
+    The repair compares whole tables, whatever the sample was. A refused table stays refused.
     """
     differing = [each.table for each in reports if each.differs]
     if differing:

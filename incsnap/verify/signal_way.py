@@ -139,7 +139,10 @@ class SignalWay:
                 self._forget(name)
         if why:
             names = ", ".join(waiting.open)
-            log.warning("%s. The job obeys the signal when it goes on: %s", why[:1].upper() + why[1:], names)
+            obeys = (
+                "still obeys the signal" if self._allowance.stopping.is_set() else "obeys the signal when it goes on"
+            )
+            log.warning("%s. The job %s: %s", why[:1].upper() + why[1:], obeys, names)
             for name, topic in self._topics.items():
                 log.warning("Signal %s reads its keys from the topic %s: delete it afterwards", name, topic)
         self._open = {}

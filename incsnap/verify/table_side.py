@@ -64,7 +64,7 @@ def encoded(format_: TableFormat, table: VerifiedTable, columns: Columns) -> Rec
         # The row alone takes half of the time of an envelope.
         keys, rows = format_.keys(columns), read.value.rows(columns)
         if form.respelled:
-            rows = respelled(rows)
+            rows = respelled(rows, form.doubles)
     else:
         made = snapshot_records(format_, columns, source, {}, 1, now_us=now_us)
         if not made:

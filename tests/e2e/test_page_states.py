@@ -58,11 +58,18 @@ class _Screens:
             page.goto(url)
             self.pages[width, scheme] = page
 
-    def show(self, state: str, badge: str, title: str) -> None:
-        """Wait until all screens have `badge` and `title`, and check that nothing is wider than the screen."""
+    def show(self, state: str, badge: str, title: str, bar: str = "", alert: str = "") -> None:
+        """Wait until all screens have `badge` and `title`, and check that nothing is wider than the screen.
+
+        `bar`: the table whose progress they have to show. `alert`: a text that their message has to contain.
+        """
         for (width, scheme), page in self.pages.items():
             expect(page.locator("#state")).to_have_text(badge)
             expect(page).to_have_title(title)
+            if bar:
+                expect(page.get_by_role("progressbar", name=bar)).to_be_visible()
+            if alert:
+                expect(page.get_by_role("alert")).to_contain_text(alert)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (state, width, scheme)
             if _PICTURES and (state, width, scheme) in _SHOWN:
                 height = 560 if width == 1280 else 800
@@ -93,15 +100,14 @@ def test_each_state_is_visible_at_a_glance(browser: Browser, tmp_path: Path) -> 
 
             play.signal_by_row("slow", "incsnap-throttle", {"rows-per-second": 1_000})
             play.execute_by_row("nightly", [orders])
-            expect(wide.get_by_role("progressbar", name=str(orders))).to_be_visible()
-            screens.show("snapshot", "running", f"{prefix}: running")
+            screens.show("snapshot", "running", f"{prefix}: running", bar=str(orders))
 
             wide.get_by_role("textbox", name="token").fill("a-token-of-some-length")
             wide.get_by_role("button", name="Pause").click()
-            screens.show("paused", "running · snapshot paused", f"{prefix}: paused")
+            screens.show("paused", "running · snapshot paused", f"{prefix}: paused", bar=str(orders))
             expect(wide.get_by_role("button", name="Pause")).to_be_disabled()
             wide.get_by_role("button", name="Resume").click()
-            screens.show("resumed", "running", f"{prefix}: running")
+            screens.show("resumed", "running", f"{prefix}: running", bar=str(orders))
 
             wide.get_by_role("textbox", name="tables").fill(f"{database}.nosuch")
             wide.get_by_role("button", name="Snapshot", exact=True).click()
@@ -116,8 +122,7 @@ def test_each_state_is_visible_at_a_glance(browser: Browser, tmp_path: Path) -> 
 
             mysqld.kill()
             away = f"MySQL at {mysql.host}:{mysql.port} does not answer since"
-            expect(wide.get_by_role("alert")).to_contain_text(away)
-            screens.show("mysql-down", "retrying · 1 table failed", f"{prefix}: retrying, 1 failed")
+            screens.show("mysql-down", "retrying · 1 table failed", f"{prefix}: retrying, 1 failed", alert=away)
             expect(wide.locator("#lag")).to_have_class("old")
             expect(wide.locator("#stream")).to_contain_text("no, ")
             mysqld.start()

@@ -142,6 +142,8 @@ def test_a_log_in_json_tells_what_runs_and_a_signal_to_the_whole_group_ends_the_
     assert any(
         each.startswith(f"incsnap {__version__}: topic.prefix {play.prefix}, MySQL at {server}") for each in messages
     )
+    servers = f"MySQL at {server}, Kafka at {play.kafka}"
+    assert any(servers in each and each.endswith(f"checkpoint {play.checkpoint}") for each in messages)
     assert any(each.startswith("The new job ") for each in messages)
     assert of_snapshot == [
         f"The snapshot begins, of {orders}",

@@ -158,7 +158,7 @@ def test_a_compressed_transaction_is_a_warning_while_the_connector_runs_and_refu
     with connect_rest([["RUNNING", "RUNNING"], ["STOPPED"]]) as (address, _):
         result = stage.run(offset, "--wait", "--rest", address)
 
-    before, ready, after = words_of(result).partition(_READY)
+    before, ready, after = words_of(result).partition("Ready. Stop the connector only behind a heartbeat")
     assert ready, result.output
     assert "As of now the take-over is refused: the last record of partition" in before
     assert "set heartbeat.interval.ms=1000" in before

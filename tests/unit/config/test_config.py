@@ -165,7 +165,9 @@ def test_references_are_resolved_from_the_environment_and_from_files(tmp_path: P
     assert settings.checkpoint_location == "/data/3307/x"
 
 
-@pytest.mark.parametrize("location", ["file:/data/x", "file:///data/x", "file://localhost/data/x", "FILE:/data/x"])
+@pytest.mark.parametrize(
+    "location", ["file:/data/x", "file:///data/x", "file:////data/x", "file://localhost/data/x", "FILE:/data/x"]
+)
 def test_each_form_of_a_local_uri_names_one_checkpoint(location: str) -> None:
     assert loaded_with(checkpoint__location=location).settings.checkpoint_location == "file:///data/x"
 

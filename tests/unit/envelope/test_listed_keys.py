@@ -51,6 +51,14 @@ def test_a_number_of_a_file_means_its_own_row(given: object) -> None:
     assert listed.sql == [(str(2**53 + 1),)]
 
 
+@pytest.mark.parametrize("given", ["5.6843418860808015E-14", "5.684341886080802E-14"])
+def test_a_double_of_java_before_19_means_the_row_with_its_value(given: str) -> None:
+    listed = ListedKeys.read(format_of(Column("id", "double")), [read_key(f'{{"id":{given}}}'.encode())])
+
+    ((text,),) = listed.sql
+    assert float(text or "") == float("5.684341886080802E-14")
+
+
 @pytest.mark.parametrize("given", [2**64 - 1, -1, Decimal(2**64 - 1)])
 def test_the_largest_numbers_have_a_signed_and_an_unsigned_form(given: object) -> None:
     listed = ListedKeys.read(format_of(Column("id", "bigint", unsigned=True)), [key_text({"id": given})])

@@ -39,17 +39,23 @@ def alerts() -> list[dict[str, Any]]:
 _STREAMING = """
     BinlogPosition Connected CurrentQueueSizeInBytes IsGtidModeEnabled MaxQueueSizeInBytes MilliSecondsBehindSource
     MilliSecondsSinceLastEvent NumberOfCommittedTransactions NumberOfDisconnects NumberOfErroneousEvents
-    NumberOfEventsFiltered NumberOfLargeTransactions NumberOfNotWellFormedTransactions QueueRemainingCapacity
-    QueueTotalCapacity TotalNumberOfEventsSeen
+    NumberOfEventsFiltered NumberOfLargeTransactions NumberOfNotWellFormedTransactions NumberOfRolledBackTransactions
+    NumberOfSkippedEvents QueueRemainingCapacity QueueTotalCapacity TotalNumberOfEventsSeen
 """
 _SNAPSHOT = """
-    CurrentQueueSizeInBytes MaxQueueSizeInBytes QueueRemainingCapacity QueueTotalCapacity RemainingTableCount
-    RowsScanned SnapshotAborted SnapshotCompleted SnapshotDurationInSeconds SnapshotPaused
-    SnapshotPausedDurationInSeconds SnapshotRunning SnapshotSkipped TotalTableCount
+    CurrentQueueSizeInBytes HoldingGlobalLock MaxQueueSizeInBytes MilliSecondsSinceLastEvent NumberOfErroneousEvents
+    NumberOfEventsFiltered QueueRemainingCapacity QueueTotalCapacity RemainingTableCount RowsScanned SnapshotAborted
+    SnapshotCompleted SnapshotDurationInSeconds SnapshotPaused SnapshotPausedDurationInSeconds SnapshotRunning
+    SnapshotSkipped TotalNumberOfEventsSeen TotalTableCount
 """
+_HISTORY = """
+    ChangesApplied ChangesRecovered MilliSecondsSinceLastAppliedChange MilliSecondsSinceLastRecoveredChange
+    RecoveryStartTime
+"""
+_BEANS_OF_CONTEXTS = [("streaming", _STREAMING), ("snapshot", _SNAPSHOT), ("schema-history", _HISTORY)]
 
 
-@pytest.mark.parametrize(("context", "names"), [("streaming", _STREAMING), ("snapshot", _SNAPSHOT)])
+@pytest.mark.parametrize(("context", "names"), _BEANS_OF_CONTEXTS)
 def test_debeziums_names_are_exported_with_its_labels(context: str, names: str) -> None:
     samples = [
         sample

@@ -103,6 +103,13 @@ def test_json_beside_avro_keeps_the_digits_of_its_numbers() -> None:
     assert avro_reading.respelled(pa.array(rows, pa.binary())).to_pylist() == rows
 
 
+def test_a_double_beside_avro_has_one_spelling() -> None:
+    rows = [f'{{"x":{each},"p":{{"x":{each}}}}}'.encode() for each in ("2.0E23", "1.9999999999999998E23")]
+
+    one, other = avro_reading.respelled(pa.array(rows, pa.binary()), ("x",)).to_pylist()
+    assert one == other
+
+
 def test_a_double_of_json_is_spelled_like_one_of_avro() -> None:
     schema = {"type": "record", "name": "Value", "fields": [{"name": "x", "type": "double"}]}
     numbers = ["1.0E10", "0.1", "-0.0", "1.7976931348623157E308", "4.9E-324", "123456.7890123"]

@@ -19,6 +19,7 @@ COLUMNS = (
     Column("v", "vector"),
     Column("d", "decimal", precision=38, scale=17),
     Column("x", "double"),
+    Column("p", "point"),
 )
 SHAPE = TableShape(TableId("shop", "t"), COLUMNS, (2,))
 TABLE = VerifiedTable(SHAPE, "shop.t", 1, RecordForm(True, False, False))
@@ -41,6 +42,9 @@ WITH_DOUBLES = replace(TABLE, form=replace(TABLE.form, doubles=("d", "x")))
         (b'{"n":1,"f":null}', b'{"n":2,"f":null}', ["n"]),
         (b'{"n":1}', b'{"n":1,"f":null}', ["f"]),
         (b'{"n":1,"f":2}', b'{"n":1x,"f":2}', ["n", "f"]),
+        (b'{"p":{"x":1.9999999999999998E23,"wkb":"AA=="}}', b'{"p":{"x":2.0E23,"wkb":"AA=="}}', []),
+        (b'{"p":{"x":1.5,"wkb":"AA=="}}', b'{"p":{"x":1.25,"wkb":"AA=="}}', ["p"]),
+        (b'{"p":{"x":1.5,"wkb":"AA=="}}', b'{"p":{"x":1.5,"wkb":"AQ=="}}', ["p"]),
     ],
 )
 def test_columns_differ_by_their_values(left: bytes, right: bytes, columns: list[str]) -> None:

@@ -63,7 +63,7 @@ def test_many_differences_ask_for_the_file(
     error = refusal(monkeypatch, differing, range(2) if differ == 9 else range(0))
 
     assert f"At least {differ} keys differ" in error.message
-    assert "can look at 10 keys" in error.message
+    assert "can look at no more than 10 keys" in error.message
     assert "Does FILE describe these topics?" in error.hint
 
 

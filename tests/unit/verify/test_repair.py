@@ -114,7 +114,7 @@ def test_the_question_names_what_is_sent_and_a_no_sends_nothing() -> None:
         asked.append(text)
         return False
 
-    with pytest.raises(RepairRefused, match="Nothing was sent"):
+    with pytest.raises(RepairRefused, match="The answer was no"):
         repair([differing("d.t", MISSING)], way, refuses, 2)
     assert asked == ["the way:\n  d.t: 1 keys as rows (1 missing)"]
     assert not way.repairs
@@ -251,7 +251,7 @@ def test_a_wait_ends_at_once_if_the_command_is_stopped(
         way.finish()
 
     assert time.monotonic() - began < ALIVE_SECONDS / 2
-    assert "The command was stopped. The job obeys the signal when it goes on: incsnap-repair-" in caplog.text
+    assert "The command was stopped. The job still obeys the signal: incsnap-repair-" in caplog.text
 
 
 def test_a_stopped_command_finds_no_way(monkeypatch: pytest.MonkeyPatch) -> None:
