@@ -18,7 +18,7 @@ _RENAMED = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
 }
-_JAVA_ONLY = words(
+JAVA_ONLY = words(
     """
     key.serializer value.serializer key.deserializer value.deserializer partitioner.class buffer.memory max.block.ms
     interceptor.classes metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
@@ -87,7 +87,7 @@ def client_settings(reader: SettingsReader, prefix: str) -> dict[str, str]:
             reader.problem(whole, "supported: it names a Java class, which does not run here. Log in by SCRAM or TLS")
         elif name in ("sasl.mechanism", "sasl.mechanisms") and value.upper() == _OF_AMAZON:
             settings |= {"sasl.mechanism": "OAUTHBEARER", AMAZON: _of_amazon(reader, given)}
-        elif name in _JAVA_ONLY:
+        elif name in JAVA_ONLY:
             ignored.append(whole)
         else:
             settings[_RENAMED.get(name, name)] = value

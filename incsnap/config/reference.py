@@ -10,11 +10,12 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from incsnap.config.clients import JAVA_ONLY
 from incsnap.config.declarations import GROUPS, capture
 from incsnap.config.declarations.setting import Setting
 from incsnap.config.older_names import LISTS
 from incsnap.config.unsupported import CHANGE_RECORDS
-from incsnap.config.without_effect import REASONS
+from incsnap.config.without_effect import REASONS, SOMETIMES
 
 _SAMPLE = """\
 # All settings of incsnap, made from their declarations by `python -m incsnap.config.reference`.
@@ -66,9 +67,12 @@ def not_obeyed() -> str:
         for name, (missed, value) in CHANGE_RECORDS.items()
     }
     refused |= {old: f"refused. Write `{new}`, or let `incsnap config --fix` do it" for old, new in LISTS.items()}
+    # Other brokers are refused.
+    of_java = [f"producer.override.{name}" for name in JAVA_ONLY if name != "bootstrap.servers"]
     rows = {name: f"no effect. {reason}" for name, reason in REASONS.items()} | {
         name: f"{text}." for name, text in refused.items()
     }
+    rows |= {**SOMETIMES, **dict.fromkeys(of_java, "no effect. It is a setting of the Java client.")}
     lines = [f"| `{name}` | {text} |\n" for name, text in sorted(rows.items())]
     return "".join(["| setting | what incsnap does |\n", "|---|---|\n", *lines])
 

@@ -107,6 +107,7 @@ def topic_creation(reader: SettingsReader) -> TopicCreation:
     names = split_list(reader["topic.creation.groups"])
     known = {"groups", "enable", "default", *names}
     if lost := sorted(name for name in reader.prefixed("topic.creation.") if name.partition(".")[0] not in known):
+        reader.idle |= {f"topic.creation.{name}": "topic.creation.groups lacks the group" for name in lost}
         listed = ", ".join(f"topic.creation.{name}" for name in lost)
         reader.warnings.append(f"Settings without effect, because topic.creation.groups lacks their group: {listed}")
     default = _topic_group(reader, "default", TopicGroup())
@@ -155,8 +156,10 @@ def heartbeats(reader: SettingsReader) -> HeartbeatSettings:
         reader.problem("topic.heartbeat.prefix", f"short enough: a topic's name has at most {LONGEST_NAME} characters")
     query, is_forbidden = reader["heartbeat.action.query"], reader["read.only"]
     if query and not reader["heartbeat.interval.ms"]:
+        reader.idle["heartbeat.action.query"] = "it needs heartbeat.interval.ms"
         reader.warnings.append("heartbeat.action.query has no effect without heartbeat.interval.ms")
     if query and is_forbidden:
+        reader.idle["heartbeat.action.query"] = "read.only=true forbids it"
         reader.warnings.append("heartbeat.action.query has no effect with read.only=true")
     return HeartbeatSettings.read(reader, topic=topic, action_query="" if is_forbidden else query)
 

@@ -54,6 +54,7 @@ def _mode(reader: SettingsReader) -> str:
     if given == _BASED:
         return _configuration_based(reader)
     if idle := [name for name in (_DATA, _STREAM, _ON_DATA_ERROR) if reader[name]]:
+        reader.idle |= dict.fromkeys(idle, f"{_MODE} is not {_BASED}")
         reader.warnings.append(f"Settings without effect, because {_MODE} is not {_BASED}: {', '.join(idle)}")
     if given in _OLD_NAMES:
         reader.warnings.append(f"{_MODE}={given} is an old name of {_OLD_NAMES[given]}")
@@ -126,6 +127,7 @@ def _conditions(reader: SettingsReader) -> dict[str, str]:
         elif condition:
             conditions[str(table)] = condition
     if idle := sorted(set(given) - set(listed)):
+        reader.idle |= {f"{_OVERRIDES}.{name}": f"{_OVERRIDES} does not list the table" for name in idle}
         reader.warnings.append(f"{_OVERRIDES} does not list {', '.join(idle)}: {_OVERRIDES}.{idle[0]} has no effect")
     return conditions
 

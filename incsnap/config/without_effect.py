@@ -102,6 +102,13 @@ _REASONS = {
 }
 #: Name -> reason. A name with `*` at its end stands for all names that begin so.
 REASONS: Mapping[str, str] = {name: reason for reason, names in _REASONS.items() for name in names.split()}
+#: Name -> reason for names that are obeyed in some cases; `*` at the beginning of a name stands for any text.
+SOMETIMES: Mapping[str, str] = {
+    "poll.interval.ms": "no effect, unless the checkpoint is in a bucket: batches follow each other at once.",
+    "*.replace.null.with.default": "no effect. A NULL stays NULL, also in a column with a DEFAULT.",
+    "heartbeat.action.query": "no effect without `heartbeat.interval.ms`, and with `read.only=true`.",
+    "topic.creation.GROUP.*": "no effect if `topic.creation.groups` lacks the group.",
+}
 #: The whole names among them.
 WITHOUT_EFFECT = frozenset(name for name in REASONS if not name.endswith("*"))
 _PREFIXES = {name[:-1]: reason for name, reason in REASONS.items() if name.endswith("*")}

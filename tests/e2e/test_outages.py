@@ -101,8 +101,11 @@ def test_an_outage_is_told_while_it_lasts_and_never_looks_like_a_running_job(
                 seen.add(now.state)
             return now is not None and now.failure is not None and now.failure.count >= 3
 
+        lines = len(log.read_text().splitlines())
         job.wait_until("some tries have failed", looked)
         assert seen == {RETRYING}
+        # A failed try is no line: an outage has a line a minute.
+        assert len(log.read_text().splitlines()) - lines <= 2
         streamed = log.read_text().count("Streaming to topics")
         mysqld.start()
         job.wait_until("the job runs once more", lambda: is_in(RUNNING))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -162,6 +163,26 @@ def test_the_condition_of_a_new_table_is_obeyed(
     stream(job, cursor)
 
     assert reads(job) == {"second": 2}
+
+
+def test_a_table_whose_rows_are_imported_is_read(cursor: Cursor, make_job: Any, database: str, tmp_path: Path) -> None:
+    cursor.execute("SELECT @@datadir")
+    ((place,),) = cursor.fetchall()
+    folder = Path(place) / database
+    if not (folder / "hidden.ibd").exists():
+        pytest.skip("the files of the server are not on this machine")
+    job = make_job(tables="first third")
+    stream(job, cursor)
+    cursor.execute("FLUSH TABLES hidden FOR EXPORT")
+    shutil.copy(folder / "hidden.ibd", tmp_path / "third.ibd")
+    cursor.execute("UNLOCK TABLES")
+    cursor.execute("CREATE TABLE third LIKE hidden")
+    cursor.execute("ALTER TABLE third DISCARD TABLESPACE")
+    shutil.copy(tmp_path / "third.ibd", folder / "third.ibd")
+    cursor.execute("ALTER TABLE third IMPORT TABLESPACE")
+    stream(job, cursor)
+
+    assert reads(job) == {"third": 3}
 
 
 @pytest.mark.parametrize(

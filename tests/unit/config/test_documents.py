@@ -513,6 +513,20 @@ def test_each_setting_is_explained_with_its_origin_and_what_becomes_of_it(tmp_pa
     assert "Default: half of Spark's task slots" in rows["snapshot.max.threads"].note
 
 
+def test_a_setting_that_another_one_makes_idle_is_not_called_obeyed(tmp_path: Path) -> None:
+    idle = {
+        "heartbeat.action.query": "DELETE FROM t",
+        "topic.creation.spare.partitions": "3",
+        "snapshot.mode.configuration.based.snapshot.data": "true",
+        "snapshot.select.statement.overrides.inventory.t": "SELECT * FROM inventory.t WHERE a = 1",
+    }
+    explanation = explain(written(tmp_path / "job.json", {**JOB, "bootstrap.servers": "k:9092", **idle}))
+
+    assert {each.name: each.fate for each in explanation.settings if each.name in idle} == dict.fromkeys(
+        idle, "without effect"
+    )
+
+
 def test_the_pause_between_batches_has_an_effect_where_the_checkpoint_is_in_a_bucket(tmp_path: Path) -> None:
     job = {**JOB, "bootstrap.servers": "k:9092", "poll.interval.ms": "100", "checkpoint.location": "s3a://bucket/shop"}
     fates = []
