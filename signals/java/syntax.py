@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from signals.java import code_points as points
 from signals.java.classes import ClassReader, Flags
+from signals.java.differences import refuse_differences
 from signals.java.escapes import without_quotes
 from signals.java.tree import Anchor, Characters, Choice, Group, Node, Reference, Repeated, Sequence
 
@@ -37,6 +38,7 @@ def read(text: str, *, ignore_case: bool = False) -> Node:
     tree = reader.choice()
     if not reader.at_end():
         raise re.error("a ) has no ( before it")
+    refuse_differences(tree)
     return tree
 
 

@@ -7,7 +7,6 @@ TESTS=tests/integration/test_followed_definitions.py` runs 10,000 that are new e
 from __future__ import annotations
 
 import logging
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -31,12 +30,12 @@ from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.servers import servers
+from tests.support.profile import NIGHTLY, PROFILE, seed
 from tests.support.random_statements import RandomStatements
 
 pytestmark = pytest.mark.servers
 
-_PROFILE = os.environ.get("INCSNAP_PROFILE", "dev")
-_ALTERATIONS = {"check": 300, "ci": 4_000, "nightly": 10_000}.get(_PROFILE, 1_500)
+_ALTERATIONS = {"check": 300, "ci": 4_000, "nightly": 10_000}.get(PROFILE, 1_500)
 _MODES = {
     "": 0,
     "STRICT_TRANS_TABLES": 1 << 21,
@@ -70,11 +69,11 @@ class Outcome:
     crashes: list[str] = field(default_factory=list)  #: statements that ended the server
 
 
-@pytest.mark.timeout(7_200 if _PROFILE == "nightly" else 900)  # 15 minutes for 10,000 on two cores that others use too
+@pytest.mark.timeout(7_200 if NIGHTLY else 900)  # 15 minutes for 10,000 on two cores that others use too
 def test_random_statements_are_followed_as_the_server_runs_them() -> None:
-    seed = random.randrange(1 << 32) if _PROFILE == "nightly" else 8
-    outcome = run(seed, _ALTERATIONS)
-    shown = f"seed {seed}: {outcome.followed} of {outcome.taken} followed, not: {outcome.not_followed.most_common(9)}"
+    taken = seed(8)
+    outcome = run(taken, _ALTERATIONS)
+    shown = f"seed {taken}: {outcome.followed} of {outcome.taken} followed, not: {outcome.not_followed.most_common(9)}"
     logging.getLogger(__name__).warning("%s", shown)
     assert not outcome.wrong, outcome.wrong[0]
     assert outcome.followed >= 0.95 * outcome.taken, shown

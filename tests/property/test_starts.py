@@ -5,7 +5,6 @@ Each rule is needed: without it, or with a wrong rule in its place, a consumer s
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,9 +18,10 @@ from incsnap.kafka.announcements import Announcement, StartFacts
 from incsnap.planner import one_start, start_steps, where_ended
 from incsnap.planner.where_ended import EndedJob
 from tests.property.starts_model import Start, Violation, World
+from tests.support.profile import NIGHTLY
 
 #: Number of runs with the right rules.
-RUNS = 20_000 if os.environ.get("INCSNAP_PROFILE") == "nightly" else 100
+RUNS = 20_000 if NIGHTLY else 100
 #: Most runs until a mutant must be caught, from the seed on that is known to catch it.
 MUTANT_RUNS = 20
 
