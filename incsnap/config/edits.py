@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from incsnap.config.declarations.kinds import FLAG, one_of
+from incsnap.config.declarations.kinds import one_of
 from incsnap.config.header_literals import header_text
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
@@ -33,21 +33,11 @@ from incsnap.transforms.record_spec import (
 
 Side = Literal["Key", "Value"]
 _CONNECT = "org.apache.kafka.connect.transforms."
-_NULLS = "replace.null.with.default"
-
-
-def _nulls(reader: SettingsReader, start: str) -> None:
-    """Read replace.null.with.default, which has no effect: a NULL stays NULL."""
-    if reader.read(start + _NULLS, FLAG, "true") and reader.given(start + _NULLS):
-        reader.idle[start + _NULLS] = "a NULL stays NULL, also in a column with a DEFAULT"
-        reader.warnings.append(
-            f"{start}{_NULLS}=true has no effect: a NULL stays NULL, also in a column with a DEFAULT"
-        )
 
 
 def _insert_field(side: Side, reader: SettingsReader, name: str) -> Transform | None:
     start = f"transforms.{name}."
-    _nulls(reader, start)
+    reader.read_nulls(start, "true")
     if reader.text(start + "offset.field"):
         reader.problem(
             start + "offset.field", "left out: a record has no offset before it is sent, and Connect refuses it too"
@@ -83,7 +73,7 @@ def _inserted(name: str, text: str | None, type_: str = "string", logical: str |
 
 def _replace_field(side: Side, reader: SettingsReader, name: str) -> Transform | None:
     start = f"transforms.{name}."
-    _nulls(reader, start)
+    reader.read_nulls(start, "true")
     include = split_list(reader.text(start + "include") or reader.text(start + "whitelist"))
     exclude = split_list(reader.text(start + "exclude") or reader.text(start + "blacklist"))
     renames = [part.split(":") for part in split_list(reader.text(start + "renames"))]
@@ -96,14 +86,14 @@ def _replace_field(side: Side, reader: SettingsReader, name: str) -> Transform |
 
 def _mask_field(side: Side, reader: SettingsReader, name: str) -> Transform | None:
     start = f"transforms.{name}."
-    _nulls(reader, start)
+    reader.read_nulls(start, "true")
     fields = split_list(reader.required(start + "fields", "the names of the fields"))
     return EditFields(name, side, MaskFields(fields, reader.text(start + "replacement")))
 
 
 def _cast(side: Side, reader: SettingsReader, name: str) -> Transform | None:
     start = f"transforms.{name}."
-    _nulls(reader, start)
+    reader.read_nulls(start, "true")
     types: list[tuple[str, str]] = []
     for part in split_list(reader.required(start + "spec", "a list of field:type")):
         field, _, type_ = part.rpartition(":")
@@ -116,7 +106,7 @@ def _cast(side: Side, reader: SettingsReader, name: str) -> Transform | None:
 
 def _timestamp_converter(side: Side, reader: SettingsReader, name: str) -> Transform | None:
     start = f"transforms.{name}."
-    _nulls(reader, start)
+    reader.read_nulls(start, "true")
     target = reader.required(start + "target.type", f"one of {', '.join(TARGETS)}")
     if target not in TARGETS:
         reader.problem(start + "target.type", f"one of: {', '.join(TARGETS)}")
@@ -136,7 +126,7 @@ def _timestamp_converter(side: Side, reader: SettingsReader, name: str) -> Trans
 
 def _extract_field(side: Side, reader: SettingsReader, name: str) -> Transform | None:
     start = f"transforms.{name}."
-    _nulls(reader, start)
+    reader.read_nulls(start, "true")
     field = reader.required(start + "field", "the name of the field")
     return EditFields(name, side, ExtractField(field))
 
@@ -151,7 +141,7 @@ def _flatten(side: Side, reader: SettingsReader, name: str) -> Transform | None:
 
 def _schema_metadata(side: Side, reader: SettingsReader, name: str) -> Transform | None:
     start = f"transforms.{name}."
-    _nulls(reader, start)
+    reader.read_nulls(start, "true")
     version = reader.text(start + "schema.version")
     if version and not re.fullmatch(r"\d{1,9}", version):
         reader.problem(start + "schema.version", "a whole number")
@@ -161,7 +151,7 @@ def _schema_metadata(side: Side, reader: SettingsReader, name: str) -> Transform
 
 def _value_to_key(reader: SettingsReader, name: str) -> Transform | None:
     start = f"transforms.{name}."
-    _nulls(reader, start)
+    reader.read_nulls(start, "true")
     return ValueToKey(name, split_list(reader.required(start + "fields", "the names of the fields")))
 
 

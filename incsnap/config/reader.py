@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from incsnap.config.declarations import PREFIXES, SETTINGS
-from incsnap.config.declarations.kinds import COLUMNS, REGEXES, Kind
+from incsnap.config.declarations.kinds import COLUMNS, FLAG, REGEXES, Kind
 from incsnap.config.listed import OPTIONS, owner
 from incsnap.config.patterns import pattern_problem
 from incsnap.config.references import UnfilledError, UnresolvedError, is_reference, resolve, unfilled
@@ -17,6 +17,9 @@ from incsnap.transforms.replacement import parsed
 from signals.regex import any_matches
 
 _SANITIZED = "custom.sanitize.pattern"
+
+#: An option of converters and transforms that changes nothing here.
+NULLS = "replace.null.with.default"
 
 
 def _keeps_blanks(name: str) -> bool:
@@ -134,6 +137,16 @@ class SettingsReader:
             self.problem(name, str(error) or kind.allowed)
             return kind.value(default)
         return tuple(each for each in value if self.is_regex(name, each)) if kind in (REGEXES, COLUMNS) else value
+
+    def read_nulls(self, start: str, default: str) -> None:
+        """Read the option `NULLS` of a converter or transform, whose names begin with `start`, and say its effect.
+
+        It has none: a NULL stays NULL, so that consumers can tell a NULL from the DEFAULT.
+        """
+        name = start + NULLS
+        if self.read(name, FLAG, default) and self.given(name):
+            self.idle[name] = note = "a NULL stays NULL, also in a column with a DEFAULT"
+            self.warnings.append(f"{name}=true has no effect: {note}")
 
     def is_regex(self, name: str, pattern: str) -> bool:
         """Return True if `pattern` is a Java regular expression; otherwise add a problem for the setting `name`."""

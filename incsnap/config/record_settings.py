@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from incsnap.config import apicurio_settings as apicurio
 from incsnap.config.declarations.kinds import FLAG, one_of
-from incsnap.config.reader import SettingsReader
+from incsnap.config.reader import NULLS, SettingsReader
 from incsnap.config.registry_settings import client_settings
 from incsnap.config.servers import RegistrySettings
 from incsnap.config.settings import Formats
@@ -42,8 +42,7 @@ _CONVERTERS = {
 }
 #: Option of BinaryDataConverter: the converter for values that are not bytes.
 _DELEGATE = "delegate.converter.type"
-_NULLS = "replace.null.with.default"
-_OF_JSON = (_NULLS, "schemas.enable", "schemas.cache.size", "decimal.format")
+_OF_JSON = (NULLS, "schemas.enable", "schemas.cache.size", "decimal.format")
 #: Options of the JSON Schema converter that are no options of the registry's client.
 _OF_JSON_SCHEMAS = (
     *("decimal.format", "object.additional.properties", "json.oneof.for.nullables", "json.fail.invalid.schema"),
@@ -213,9 +212,7 @@ def _kind(given: str) -> str:
 
 def _json(reader: SettingsReader, name: str, *, schemas: bool) -> FormatChoice:
     """Return the JSON format that the options of `name` ask for. `schemas` is the default of `schemas.enable`."""
-    if reader.read(f"{name}.{_NULLS}", FLAG, "false"):
-        reader.idle[f"{name}.{_NULLS}"] = note = "a NULL stays NULL, also in a column with a DEFAULT"
-        reader.warnings.append(f"{name}.{_NULLS}=true has no effect: {note}")
+    reader.read_nulls(f"{name}.", "false")
     others = sorted(f"{name}.{option}" for option in reader.prefixed(f"{name}.") if option not in _OF_JSON)
     reader.idle |= dict.fromkeys(others, "no option of a JSON converter")
     if others:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from incsnap.config.declarations.kinds import FLAG, one_of
+from incsnap.config.declarations.kinds import one_of
 from incsnap.config.older_names import DELETE_HANDLING, DROP_TOMBSTONES, TOMBSTONE_HANDLING, tombstone_handling
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
@@ -14,7 +14,6 @@ from incsnap.transforms.outbox import EventRouter
 from incsnap.transforms.record_spec import EnvelopeField, Route
 from incsnap.transforms.unwrap import MODES, ExtractNewRecordState
 
-_NULLS = "replace.null.with.default"
 _STRUCTS = ("before", "after", "source", "transaction")
 _OF_TRANSACTIONS = ("id", "total_order", "data_collection_order")
 _OF_ENVELOPES = ("op", "ts_ms", "ts_us", "ts_ns")
@@ -23,13 +22,7 @@ _OF_ENVELOPES = ("op", "ts_ms", "ts_us", "ts_ns")
 def extract_new_record_state(reader: SettingsReader, name: str) -> ExtractNewRecordState:
     """Return the transform `name`. Add problems to `reader`."""
     start = f"transforms.{name}."
-    # The option has no effect: NULL stays NULL, also in a column with a DEFAULT, so that both can be told apart.
-    reader.read(start + _NULLS, FLAG, "true")
-    if reader.text(start + _NULLS).lower() == "true":
-        reader.idle[start + _NULLS] = "a NULL stays NULL, also in a column with a DEFAULT"
-        reader.warnings.append(
-            f"{start}{_NULLS}=true has no effect: a NULL stays NULL, also in a column with a DEFAULT"
-        )
+    reader.read_nulls(start, "true")
     _refuse_older_options(reader, start)
     return ExtractNewRecordState(
         reader.read(start + "delete.tombstone.handling.mode", one_of(*MODES), MODES[0]),

@@ -20,6 +20,7 @@ from incsnap.monitoring.status import STATES, JobStatus, SnapshotStatus, StreamS
 from incsnap.monitoring.verification_status import VerificationStatus
 
 _OURS, _DEBEZIUMS = "incsnap_", "debezium_metrics_"
+_RETRIED = "Attempts to read a chunk that failed or were lost, in this run."
 
 #: Names and texts of labels.
 _Labels = dict[str, str]
@@ -154,7 +155,6 @@ def _snapshots(bean: _Labels, status: JobStatus) -> Iterator[Metric]:
     has_ended = bool(last.ended_ms) and not snapshot.active
     idle = "Milliseconds since the newest snapshot's end; 0 before the end, -1 before the first snapshot."
     idle_ms = -1 if not last.started_ms else status.written_ms - last.ended_ms if has_ended else 0
-    retried = "Attempts to read a chunk that failed or were lost, in this run."
     if status.stream is not None:
         yield from _queue(bean, status.stream)
     yield from _gauges(
@@ -177,7 +177,7 @@ def _snapshots(bean: _Labels, status: JobStatus) -> Iterator[Metric]:
             status.sums.reads,
         ),
         ("NumberOfEventsFiltered", "Always 0: rows that a condition leaves out are not read.", 0),
-        ("NumberOfErroneousEvents", retried, snapshot.retried),
+        ("NumberOfErroneousEvents", _RETRIED, snapshot.retried),
     )
     rows = _of_tables(((each.table, each.rows_done) for each in snapshot.tables), sum)
     yield _by("RowsScanned", "Rows read so far of each table that is being read.", bean, "table", rows, _DEBEZIUMS)
@@ -199,13 +199,12 @@ def _schema_history(bean: _Labels) -> Iterator[Metric]:
 
 def _windows_and_tables(name: _Labels, snapshot: SnapshotStatus) -> Iterator[Metric]:
     """Yield the metrics of windows, of tables, and of limits on reading by the names that signals use."""
-    retried = "Attempts to read a chunk that failed or were lost, in this run."
     yield from _gauges(
         f"{_OURS}snapshot_",
         name,
         ("windows_in_flight", "Chunks that are read and not completely sent.", snapshot.windows_in_flight),
         ("rows_held", "Rows that are read and not sent.", snapshot.rows_held),
-        ("chunks_retried", retried, snapshot.retried),
+        ("chunks_retried", _RETRIED, snapshot.retried),
     )
     limits, tables = snapshot.limits, snapshot.tables
     most = [(each.name, each.most) for each in limits]

@@ -87,7 +87,7 @@ def with_doubles(value: Any, doubles: Collection[str]) -> Any:
     """
     if not isinstance(value, dict):
         return value
-    structs = {name: with_doubles(each, each) for name, each in value.items() if isinstance(each, dict)}
+    structs = {name: with_doubles(each, each.keys()) for name, each in value.items() if isinstance(each, dict)}
     floats = {name: float(value[name]) for name in doubles if isinstance(value.get(name), Decimal)}
     return {**value, **structs, **floats} if structs or floats else value
 
