@@ -79,6 +79,10 @@ class SnapshotSettings(Frozen):
         """Return True if the first snapshot reads the captured table `table`."""
         return not self.include or any_matches(self.include, str(table), ignore_case=True)
 
+    def has_condition(self, table: TableId) -> bool:
+        """Return True if a condition (`snapshot.select.statement.overrides`) chooses the rows of `table`."""
+        return str(table).lower() in map(str.lower, self.conditions)
+
 
 class StartPlace(Frozen):
     """The place in the binlog where a new job begins. By default it begins at the end of the binlog."""

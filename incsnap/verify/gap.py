@@ -183,7 +183,7 @@ class GapCourse:
         """
         if shape is None:
             raise TableRefused("The table is gone.")
-        if str(shape.id).lower() in map(str.lower, self._settings.snapshot.conditions):
+        if self._settings.snapshot.has_condition(shape.id):
             raise TableRefused("snapshot.select.statement.overrides chooses its rows.")
         verified = verified_table(connection, self._settings, shape, partitions)
         others = [] if verified is None else [each for each in owners.get(verified.topic, ()) if each != shape.id]

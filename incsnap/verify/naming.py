@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from incsnap.config.settings import Settings
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import topic_config
+from incsnap.tables import TableId
 from incsnap.verify.both_sides import LiveSides, differing_columns
 from incsnap.verify.kinds import MISSING, STALE, UNVERIFIABLE, WRONG, is_behind, kind_of, older_record
 from incsnap.verify.proof import Events, LastRecord, TopicKey, Verdict
@@ -93,6 +94,8 @@ class Naming:
                 return Difference(key[1], UNVERIFIABLE, note="a statement has changed the table behind its record")
         if kind == MISSING and record is None and key[0] in cut and not self._is_compacted(key[0]):
             return Difference(key[1], UNVERIFIABLE, note="the topic no longer has its oldest records")
+        if kind == MISSING and record is None and (setting := self._leaves_out(owners[0].shape.id)):
+            return Difference(key[1], UNVERIFIABLE, note=f"{setting} may have left out its row")
         columns: list[str] = []
         if kind in (STALE, WRONG) and outcome.row and record is not None and record.row:
             columns = differing_columns(owners[0], outcome.row, record.row)
@@ -104,6 +107,12 @@ class Naming:
                 else "the binlog has a later change"
             )
         return Difference(key[1], kind, tuple(columns), "; ".join(notes))
+
+    def _leaves_out(self, table: TableId) -> str:
+        """Return the setting by which the first snapshot leaves out rows of `table` on purpose, or ""."""
+        if self._settings.snapshot.has_condition(table):
+            return "snapshot.select.statement.overrides"
+        return "" if self._settings.snapshot.included(table) else "snapshot.include.collection.list"
 
     def _is_compacted(self, topic: str) -> bool:
         """Whether Kafka keeps the last record of each key of the topic."""
