@@ -1,0 +1,183 @@
+"""Tests of the names of differences: a key of which too little is left has no name but `unverifiable`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from incsnap.config.load import from_properties
+from incsnap.gtid import GtidSet
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.tables import TableId
+from incsnap.verify import naming
+from incsnap.verify.histories import History
+from incsnap.verify.naming import Naming
+from incsnap.verify.proof import Events, Judgement, LastRecord, Low, RowPlace, TopicKey, Verdict
+from incsnap.verify.report import TableReport
+from incsnap.verify.rounds import Outcome
+from tests.support.properties import NEEDED
+
+_TOPIC, _KEY = "p.d.t", b'{"id":1}'
+_COLUMNS = [SimpleNamespace(name=name, type="int") for name in ("id", "v")]
+_TABLE: Any = SimpleNamespace(
+    shape=SimpleNamespace(id=TableId("d", "t"), columns=_COLUMNS), form=SimpleNamespace(doubles=())
+)
+_LOW = Low(GtidSet(), RowPlace(1, 900))
+_ROW, _OTHER = b'{"id":1,"v":1}', b'{"id":1,"v":2}'
+_RECORD = LastRecord(_OTHER, 0, 5, place=RowPlace(1, 100))
+_DIFFERENT = Judgement(Verdict.DIFFERENT)
+_CUT = "the topic no longer has its oldest records"
+_ALTERED = "a statement has changed the table behind its record"
+
+
+def named(
+    outcome: Outcome,
+    *,
+    cut: bool = False,
+    altered: RowPlace | None = None,
+    last: RowPlace | None = None,
+    older: tuple[LastRecord, ...] = (),
+) -> tuple[str, str]:
+    """Return the kind and the note of the difference that an outcome is; two empty texts for an equal key.
+
+    `cut`: whether retention has removed records of the topic. `altered`: place of the last statement that changed the
+    columns of the table. `last`: place of the key's last event in the binlog.
+    """
+    key: TopicKey = (_TOPIC, _KEY)
+    events = Events(RowPlace(1, 4), last={} if last is None else {key: last})
+    events = replace(events, altered={} if altered is None else {_TOPIC: altered})
+    sides: Any = SimpleNamespace(
+        low=lambda: _LOW,
+        high=lambda: _LOW.end,
+        events=lambda *places: events,
+        owners=lambda key: [_TABLE],
+        histories={key: History(outcome.record, list(older))},
+    )
+    report = TableReport("d.t", _TOPIC)
+    made = Naming(sides, from_properties(NEEDED).settings, ClientSettings("k:9092"), {_TOPIC: [_TABLE]})
+    made.name({_TOPIC: [report]}, {key: outcome}, {_TOPIC} if cut else ())
+    return next(((each.kind, each.note) for each in report.differences), ("", ""))
+
+
+def cleaned(monkeypatch: pytest.MonkeyPatch, policy: str | None) -> None:
+    """Let topics have a `cleanup.policy`, or be unknown to Kafka (None)."""
+
+    def config(client: ClientSettings, topic: str) -> Mapping[str, str]:
+        if policy is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        return {"cleanup.policy": policy}
+
+    monkeypatch.setattr(naming, "topic_config", config)
+
+
+# -- retention
+
+
+@pytest.mark.parametrize(
+    ("cut", "policy", "expected"),
+    [
+        (True, "delete", ("unverifiable", _CUT)),
+        # Kafka then removes the last record of a key too.
+        (True, "compact,delete", ("unverifiable", _CUT)),
+        (True, None, ("unverifiable", _CUT)),
+        (True, "compact", ("missing", "")),
+        (False, "delete", ("missing", "")),
+    ],
+)
+def test_a_key_without_records_is_unverifiable_if_retention_may_have_removed_them(
+    cut: bool, policy: str | None, expected: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleaned(monkeypatch, policy)
+
+    assert named(Outcome(_ROW, None, _LOW, _DIFFERENT), cut=cut) == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "record", "kind"),
+    [
+        (_ROW, LastRecord(None, 0, 5, tombstone=True), "missing"),
+        (_ROW, _RECORD, "wrong"),
+        (None, _RECORD, "extra"),
+        (None, replace(_RECORD, row=None), "no_tombstone"),
+    ],
+)
+def test_a_key_with_a_record_keeps_its_name_though_retention_has_removed_others(
+    row: bytes | None, record: LastRecord, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleaned(monkeypatch, "delete")
+
+    assert named(Outcome(row, record, _LOW, _DIFFERENT), cut=True) == (kind, "")
+
+
+def test_a_key_that_is_equal_has_no_name_in_a_topic_that_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaned(monkeypatch, "delete")
+
+    assert named(Outcome(None, None, _LOW, Judgement(Verdict.EQUAL)), cut=True) == ("", "")
+
+
+# -- a statement between the record and the row
+
+
+@pytest.mark.parametrize(
+    ("altered", "expected"),
+    [
+        (RowPlace(1, 200), ("unverifiable", _ALTERED)),
+        (RowPlace(1, 50), ("wrong", "")),
+        (None, ("wrong", "")),
+    ],
+)
+def test_a_row_is_unverifiable_if_a_statement_changed_the_table_behind_its_record(
+    altered: RowPlace | None, expected: tuple[str, str]
+) -> None:
+    outcome = Outcome(_ROW, _RECORD, _LOW, _DIFFERENT)
+    assert named(outcome, altered=altered) == expected
+    read = replace(_RECORD, place=None, read_at=_RECORD.place)
+    assert named(replace(outcome, record=read), altered=altered) == expected
+
+
+def test_a_row_like_an_older_one_is_unverifiable_behind_a_statement_but_a_lost_change_is_stale() -> None:
+    outcome = Outcome(_ROW, _RECORD, _LOW, _DIFFERENT)
+    older = replace(_RECORD, offset=2)
+    assert named(outcome, older=(older,), altered=RowPlace(1, 200)) == ("unverifiable", _ALTERED)
+    assert named(outcome, older=(older,)) == ("stale", "the row of partition 0, offset 2")
+
+    lost = named(outcome, altered=RowPlace(1, 200), last=RowPlace(1, 300))
+    assert lost == ("stale", "the binlog has a later change")
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (b'{"id":1}', ("unverifiable", _ALTERED)),
+        (b'{"id":1,"v":1,"w":2}', ("unverifiable", _ALTERED)),
+        (_OTHER, ("wrong", "")),
+        (b"torn", ("wrong", "")),
+    ],
+)
+def test_a_row_without_a_place_is_unverifiable_if_it_has_other_columns(row: bytes, expected: tuple[str, str]) -> None:
+    record = LastRecord(row, 0, 5)
+    assert named(Outcome(_ROW, record, _LOW, _DIFFERENT), altered=RowPlace(1, 200)) == expected
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_missing_or_extra_row_keeps_its_name_behind_a_statement(cut: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaned(monkeypatch, "compact")
+    altered = RowPlace(1, 200)
+
+    assert named(Outcome(_ROW, None, _LOW, _DIFFERENT), altered=altered, cut=cut) == ("missing", "")
+    assert named(Outcome(None, _RECORD, _LOW, _DIFFERENT), altered=altered, cut=cut) == ("extra", "")
+
+
+# -- the note
+
+
+def test_the_note_says_what_a_name_rests_on_and_why_there_is_none() -> None:
+    weak = Judgement(Verdict.DIFFERENT, weak=True)
+    assert named(Outcome(_ROW, _RECORD, _LOW, weak)) == ("wrong", "it rests on records of other partitions or tables")
+    unproved = Outcome(_ROW, _RECORD, _LOW, Judgement(Verdict.BEHIND), "it waits")
+    assert named(unproved) == ("unverifiable", "it waits")
