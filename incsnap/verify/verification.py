@@ -85,7 +85,10 @@ def _verify_in(
         captured = captured_tables(connection, settings, choice.tables)
         named = [table for table in captured if not choice.tables or str(table) in choice.tables]
         if unknown := set(choice.tables) - {*map(str, named)}:
-            raise ConfigError(f"not a captured table: {', '.join(sorted(unknown))}", "Name tables as database.table.")
+            raise ConfigError(
+                f"not a captured table: {', '.join(sorted(unknown))}",
+                "Name tables as database.table. MySQL hides tables without a right: GRANT SELECT on them to the user.",
+            )
         owners = tables_by_topic(settings, captured)
         shapes = shapes_to_compare(connection, settings, captured)
         chosen = choose(connection, settings, shapes, owners, named)

@@ -16,6 +16,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.mysql import catalog
 from incsnap.mysql.column_defaults import defaults_of
+from incsnap.mysql.preflight import account, may_select
 from incsnap.mysql.session import query
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.formats import format_of
@@ -65,10 +66,14 @@ def choose(
     counts = partition_counts(
         admin_client(ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)), owners
     )
-    chosen = ChosenTables()
+    chosen, user = ChosenTables(), account(connection)
     compared = {*named, *(table for of_topic in owners.values() if {*of_topic} & {*named} for table in of_topic)}
     for table, shape in shapes.items():
         if table not in compared:
+            continue
+        # information_schema hides columns that the user may not read. Their values would look wrong in the records.
+        if (lack := may_select(connection, table, user)) is not None:
+            chosen.refused[table] = f"{lack.problem}. {lack.repair}"
             continue
         try:
             verified = verified_table(connection, settings, shape, counts)
