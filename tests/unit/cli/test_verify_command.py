@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,9 +21,10 @@ from incsnap.cli import interrupts
 from incsnap.cli.main import commands
 from incsnap.verify.allowance import VerificationStopped
 from incsnap.verify.kept_sides import KeptSides
-from incsnap.verify.kinds import UNVERIFIABLE
+from incsnap.verify.kinds import MISSING, OF_HISTORY, UNVERIFIABLE
+from incsnap.verify.live_job import NoLiveJob
 from incsnap.verify.report import Difference, TableReport
-from incsnap.verify.verification import Choice
+from incsnap.verify.verification import Choice, Repair
 from tests.support.properties import NEEDED
 
 #: What a comparison does, instead of reading.
@@ -44,11 +46,16 @@ def verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., R
     Path("a.properties").write_text("".join(f"{name}={text}\n" for name, text in job.items()))
     Path("worker.properties").write_text("bootstrap.servers=k:9092\n")
 
+    def verify_tables(
+        comparison: Comparison, spark: object, settings: object, choice: Choice, repair: Repair | None
+    ) -> list[TableReport]:
+        reports = comparison(choice)
+        if repair is not None:
+            repair(reports, "server")
+        return reports
+
     def run(comparison: Comparison, *options: str) -> Result:
-        monkeypatch.setattr(
-            "incsnap.verify.verification.verify_tables",
-            lambda spark, settings, choice, repair: comparison(choice),
-        )
+        monkeypatch.setattr("incsnap.verify.verification.verify_tables", partial(verify_tables, comparison))
         arguments = ["verify", "a.properties", "--worker", "worker.properties", *options]
         return CliRunner().invoke(commands, ["--log-level", "error", *arguments])
 
@@ -105,6 +112,88 @@ def test_the_next_command_has_the_worker_and_the_sample(verified: Callable[..., 
 
     command = "incsnap verify a.properties --worker worker.properties --table d.t --sample 1/7 "
     assert f"Next: {command}" in result.stdout
+
+
+# -- exit codes
+
+
+@pytest.mark.parametrize("kind", OF_HISTORY)
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("--strict",), 1)])
+def test_faults_of_the_history_alone_are_named_and_count_only_if_strict(
+    verified: Callable[..., Result], kind: str, options: tuple[str, ...], code: int
+) -> None:
+    report = TableReport("d.t", "p.d.t", 3)
+    setattr(report, kind, 2)
+
+    result = verified(lambda choice: [report], *options)
+
+    assert result.exit_code == code
+    assert "d.t: equal." in result.stdout
+    assert f"In the topic: 2 {kind}" in result.stdout
+    assert "Next:" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [((), 2), (("--strict",), 2), (("--allow-unverifiable",), 0), (("--strict", "--allow-unverifiable"), 0)],
+)
+def test_unverifiable_keys_are_no_answer_unless_they_are_allowed(
+    verified: Callable[..., Result], options: tuple[str, ...], code: int
+) -> None:
+    report = TableReport("d.t", "p.d.t", 3, differences=[Difference(b'{"id":1}', UNVERIFIABLE)])
+
+    assert verified(lambda choice: [report], *options).exit_code == code
+
+
+# -- the number of keys that are repaired
+
+
+def repaired(monkeypatch: pytest.MonkeyPatch, verified: Callable[..., Result], keys: int, *options: str) -> Result:
+    """Return the end of a command that repairs so many keys. No job is there."""
+
+    def no_way(*given: object) -> None:
+        raise NoLiveJob("No job is there", "Start one.")
+
+    monkeypatch.setattr("incsnap.verify.signal_way.SignalWay", no_way)
+    log = SimpleNamespace(close=lambda: None)
+    monkeypatch.setattr("incsnap.kafka.announcement_log.AnnouncementLog", lambda *given: log)
+    report = TableReport("d.t", "p.d.t", differences=[Difference(b'{"id":%d}' % key, MISSING) for key in range(keys)])
+    return verified(lambda choice: [report], "--repair", "--yes", "--differences", "found", *options)
+
+
+@pytest.mark.parametrize(
+    ("keys", "options", "bound"), [(3, ("--at-most", "2"), "2"), (1_001, (), "1,000"), (7, ("--at-most", "1"), "1")]
+)
+def test_more_keys_than_at_most_are_refused_and_written_down(
+    keys: int, options: tuple[str, ...], bound: str, monkeypatch: pytest.MonkeyPatch, verified: Callable[..., Result]
+) -> None:
+    result = repaired(monkeypatch, verified, keys, *options)
+
+    assert result.exit_code == 1
+    shown = " ".join(result.stderr.split())
+    assert f"{keys:,} keys differ, more than --at-most {bound}. " in shown
+    assert "Nothing was sent. The keys are in found" in shown
+    assert f"repeat with --at-most {keys}." in shown
+    assert "No job is there" not in shown
+    assert len(Path("found/d.t.keys.jsonl").read_text().splitlines()) == keys
+
+
+@pytest.mark.parametrize(("keys", "options"), [(2, ("--at-most", "2")), (1_000, ()), (1_001, ("--at-most", "1001"))])
+def test_as_many_keys_as_at_most_are_not_refused_for_their_number(
+    keys: int, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, verified: Callable[..., Result]
+) -> None:
+    result = repaired(monkeypatch, verified, keys, *options)
+
+    assert "No job is there. Nothing was sent" in " ".join(result.stderr.split())
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many"])
+def test_at_most_is_a_positive_number(number: str, verified: Callable[..., Result]) -> None:
+    result = verified(stopped, "--repair", "--yes", "--at-most", number)
+
+    assert result.exit_code == 2
+    assert "--at-most" in result.stderr
 
 
 # -- the question

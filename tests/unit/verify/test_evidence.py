@@ -1,9 +1,10 @@
-"""Tests of the written evidence of how far topics came: that of a job on the control topic, and a connector's offset."""
+"""Tests of the written evidence of how far topics came: the place of a job, and the offset of a connector."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,8 +19,11 @@ from incsnap.kafka.control import CommittedBatch
 from incsnap.kafka.refusals import ClientError
 from incsnap.snapshot.delivered_place import complete_place
 from incsnap.snapshot.offset import Offset, TopicLayout
-from incsnap.verify import evidence
+from incsnap.verify import both_sides, evidence
+from incsnap.verify.allowance import Allowance
+from incsnap.verify.both_sides import LiveSides
 from incsnap.verify.evidence import Evidence
+from incsnap.verify.proof import RowPlace
 
 _SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
@@ -169,3 +173,55 @@ def test_two_connectors_of_one_prefix_show_nothing_if_the_file_names_none(monkey
 
     assert of_connector(monkeypatch, *both, name="") == []
     assert of_connector(monkeypatch, *both) == [_COMMITTED]
+
+
+# -- what a comparison makes of it
+
+_HERE = RowPlace(1, 700, -1)
+
+
+def delivered(monkeypatch: pytest.MonkeyPatch, *shown: StreamPosition) -> RowPlace | None:
+    """Return how far all partitions came, for the server `_SERVER` with the transactions 1 to 7."""
+    marks = SimpleNamespace(
+        server_uuid=lambda connection: _SERVER,
+        executed=lambda connection: position(7).delivered,
+        high_watermark=lambda connection: ("binlog.000001", 900),
+    )
+    monkeypatch.setattr(both_sides, "watermarks", marks)
+    monkeypatch.setattr(both_sides, "ChangedKeys", lambda *given: None)
+    monkeypatch.setattr(both_sides, "admin_client", lambda client: None)
+    written: Any = SimpleNamespace(shown=lambda: iter(shown))
+    nobody: Any = None
+    sides = LiveSides(nobody, nobody, nobody, {}, written, Allowance())
+    sides.low()
+    return sides._delivered()
+
+
+def test_the_furthest_place_of_the_server_that_is_asked_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    behind = replace(position(7), delivered=position(6).delivered)
+    other = replace(behind, pos=800, server_uuid="11111111-1111-1111-1111-111111111111")
+
+    assert delivered(monkeypatch) is None
+    assert delivered(monkeypatch, position(3), behind, position(2)) == _HERE
+    assert delivered(monkeypatch, behind, other) == _HERE
+    # A connector's offset names no server.
+    assert delivered(monkeypatch, replace(behind, server_uuid="")) == _HERE
+    assert delivered(monkeypatch, replace(behind, server_uuid=f"{_SERVER}/1")) == _HERE
+
+
+def test_a_place_within_a_transaction_or_without_a_file_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    behind = replace(position(7), delivered=position(6).delivered)
+
+    assert delivered(monkeypatch, replace(behind, open_gtid=f"{_SERVER}:7")) is None
+    assert delivered(monkeypatch, replace(behind, file="")) is None
+
+
+def test_who_has_delivered_all_that_was_executed_has_delivered_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = RowPlace(1, 900)
+
+    for shown in (position(7), position(8), replace(position(8), open_gtid=f"{_SERVER}:9")):
+        place = delivered(monkeypatch, shown)
+        assert place is not None
+        assert place > end
+    other = replace(position(8), server_uuid="11111111-1111-1111-1111-111111111111")
+    assert delivered(monkeypatch, other) is None
