@@ -42,11 +42,12 @@ def named(
     altered: RowPlace | None = None,
     last: RowPlace | None = None,
     older: tuple[LastRecord, ...] = (),
+    settings: Mapping[str, str] | None = None,
 ) -> tuple[str, str]:
     """Return the kind and the note of the difference that an outcome is; two empty texts for an equal key.
 
     `cut`: whether retention has removed records of the topic. `altered`: place of the last statement that changed the
-    columns of the table. `last`: place of the key's last event in the binlog.
+    columns of the table. `last`: place of the key's last event in the binlog. `settings`: further ones of the file.
     """
     key: TopicKey = (_TOPIC, _KEY)
     events = Events(RowPlace(1, 4), last={} if last is None else {key: last})
@@ -59,7 +60,9 @@ def named(
         histories={key: History(outcome.record, list(older))},
     )
     report = TableReport("d.t", _TOPIC)
-    made = Naming(sides, from_properties(NEEDED).settings, ClientSettings("k:9092"), {_TOPIC: [_TABLE]})
+    made = Naming(
+        sides, from_properties({**NEEDED, **(settings or {})}).settings, ClientSettings("k:9092"), {_TOPIC: [_TABLE]}
+    )
     made.name({_TOPIC: [report]}, {key: outcome}, {_TOPIC} if cut else ())
     return next(((each.kind, each.note) for each in report.differences), ("", ""))
 
@@ -118,6 +121,32 @@ def test_a_key_that_is_equal_has_no_name_in_a_topic_that_is_cut(monkeypatch: pyt
     cleaned(monkeypatch, "delete")
 
     assert named(Outcome(None, None, _LOW, Judgement(Verdict.EQUAL)), cut=True) == ("", "")
+
+
+# -- rows that a setting leaves out
+
+
+_OVERRIDES = "snapshot.select.statement.overrides"
+_ONE_TABLE = {_OVERRIDES: "d.T", f"{_OVERRIDES}.d.T": "SELECT * FROM d.T WHERE v > 1"}
+_LEFT_OUT = "snapshot.include.collection.list may have left out its row"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (_ONE_TABLE, ("unverifiable", f"{_OVERRIDES} may have left out its row")),
+        ({_OVERRIDES: "d.u", f"{_OVERRIDES}.d.u": "SELECT * FROM d.u WHERE v > 1"}, ("missing", "")),
+        ({"snapshot.include.collection.list": "d\\.u,e\\.t"}, ("unverifiable", _LEFT_OUT)),
+        ({"snapshot.include.collection.list": "D\\..*"}, ("missing", "")),
+    ],
+)
+def test_a_row_that_the_first_snapshot_left_out_on_purpose_is_unverifiable_without_a_record(
+    settings: dict[str, str], expected: tuple[str, str]
+) -> None:
+    assert named(Outcome(_ROW, None, _LOW, _DIFFERENT), settings=settings) == expected
+    deleted = LastRecord(None, 0, 5, tombstone=True)
+    assert named(Outcome(_ROW, deleted, _LOW, _DIFFERENT), settings=settings) == ("missing", "")
+    assert named(Outcome(_ROW, _RECORD, _LOW, _DIFFERENT), settings=settings) == ("wrong", "")
 
 
 # -- a statement between the record and the row
