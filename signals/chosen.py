@@ -9,12 +9,12 @@ walk through the whole table. The section "Chosen rows" of docs/operation.md has
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from signals.exact_json import is_no_number_of_mysql
 from signals.records import Chosen, is_blank
 
 #: Most keys of one signal. More keys fit into a topic or a file.
@@ -25,8 +25,6 @@ _SAMPLE, _SEED, _ABSENT, _WALK = "incsnap-sample", "incsnap-seed", "incsnap-abse
 FIELDS = (*_SOURCES, *_RANGES, _SAMPLE, _SEED, _ABSENT, _WALK)
 _SHARE = re.compile(r"1\s*/\s*([1-9][0-9]{0,8})\Z")
 _SCALARS = (str, int, float, Decimal, bool, type(None))
-#: Most digits of a number before or behind its point. A DOUBLE has up to 324, and 1e999999999 would fill the memory.
-_MOST_DIGITS = 400
 #: Greatest seed: CRC32 has 32 bits.
 _MAX_SEED = 2**32 - 1
 
@@ -117,18 +115,12 @@ def _check_object(value: object, name: str, hint: str) -> None:
         raise ChosenProblem(f"{name} holds what is not the JSON of a key", hint)
     if not all(isinstance(each, _SCALARS) for each in value.values()):
         raise ChosenProblem(f"{name} holds a list or an object as a value", hint)
-    if odd := [each for each in value.values() if _is_no_number_of_mysql(each)]:
+    if odd := [each for each in value.values() if is_no_number_of_mysql(each)]:
         raise ChosenProblem(f"{name} holds {odd[0]}, which is no number of MySQL", hint)
     try:
         "".join((*value, *(each for each in value.values() if isinstance(each, str)))).encode()
     except UnicodeEncodeError:
         raise ChosenProblem(f"{name} holds half a character (a lone surrogate)", hint) from None
-
-
-def _is_no_number_of_mysql(value: object) -> bool:
-    if isinstance(value, Decimal):
-        return not value.is_finite() or abs(value.adjusted()) > _MOST_DIGITS
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _text(data: Mapping[str, Any], name: str) -> str:

@@ -8,6 +8,7 @@ Numbers below the normal range of DOUBLE, such as 4.9E-324, become floats too: n
 from __future__ import annotations
 
 import json
+import math
 import sys
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -16,6 +17,8 @@ from typing import Any
 SPACED = json.JSONEncoder()
 #: Writes no blanks, and all characters as they are.
 COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+#: Most digits of a number before or behind its point. A DOUBLE has up to 324, and 1e999999999 would fill the memory.
+_MOST_DIGITS = 400
 
 
 def parsed(text: str | bytes) -> Any:
@@ -50,6 +53,17 @@ def written(value: object, encoder: json.JSONEncoder = SPACED) -> str:
         if isinstance(value, list | tuple):
             return f"[{encoder.item_separator.join(written(each, encoder) for each in value)}]"
         raise
+
+
+def is_no_number_of_mysql(value: object) -> bool:
+    """Whether `value` is a number that no column of MySQL has: NaN, infinite, or a Decimal of more than 400 digits.
+
+    >>> is_no_number_of_mysql(Decimal("1e401")), is_no_number_of_mysql(Decimal("1e400"))
+    (True, False)
+    """
+    if isinstance(value, Decimal):
+        return not value.is_finite() or abs(value.adjusted()) > _MOST_DIGITS
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _number(text: str) -> float | Decimal:

@@ -34,6 +34,7 @@ from incsnap.types.charsets import is_shared
 from incsnap.types.column_type import describe
 from incsnap.types.given_values import compared, printed
 from incsnap.types.modes import Modes
+from signals.exact_json import is_no_number_of_mysql
 
 _DELETE = OPERATIONS.index("d")
 _DELETION, _TOMBSTONE = Operation("d"), Operation("")
@@ -213,7 +214,7 @@ def _member(value: object) -> str:
     """
     if not isinstance(value, Decimal):
         return _COMPACT.encode(value)
-    if not value.is_finite() or abs(value.adjusted()) > _MOST_DIGITS:
+    if is_no_number_of_mysql(value):
         raise KeyRefused(f"{shorten(value)} in a key is no number of MySQL")
     digits = f"{value:f}"
     return digits.rstrip("0").removesuffix(".") if "." in digits else digits
@@ -225,8 +226,6 @@ def _refuse(value: object) -> object:
 
 #: Writes names and values of a key.
 _COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_refuse)
-#: Most digits of a number before or behind its point. A DOUBLE has up to 324, and 1e999999999 would fill the memory.
-_MOST_DIGITS = 400
 
 
 def _parsed(text: str | bytes) -> Any:
