@@ -110,13 +110,19 @@ def signal(
 
 
 def _json(text: str | None, option: str) -> object:
-    """Return the value of a JSON text; None for no text. Raise ConfigError if the text is not JSON."""
+    """Return the value of a JSON text; None for no text. Raise ConfigError if the text is not JSON, or is `null`."""
     if text is None:
         return None
+    form = '[{"id": 5}]' if option == "--keys" else '{"id": 5}'
+    hint = f"Write it as {form}, in quotes of your shell."
     try:
-        return exact_json.parsed(text)
-    except ValueError as error:
-        raise ConfigError(f"{option} is not JSON: {error}", 'Write it as {"id": 5}, in quotes of your shell.') from None
+        value = exact_json.parsed(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{option} is not JSON: {error}", hint) from None
+    if value is None:
+        # Without the field the signal would ask for the whole table.
+        raise ConfigError(f"{option} is null", hint)
+    return value
 
 
 def _check(settings: Settings, kind: str, tables: tuple[str, ...]) -> None:

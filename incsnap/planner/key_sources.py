@@ -56,6 +56,9 @@ def _of_files(path: str) -> Iterator[Any]:
                 is_parquet = file.read(4) == b"PAR1"
                 file.seek(0)
                 yield from _of_parquet(file) if is_parquet else _of_lines(file)
+    except FileNotFoundError:
+        # The text of pyarrow begins with the path, and the reason behind a long path is cut off.
+        raise KeyRefused(f"the keys in {_shown(path)} cannot be read: there is no such file or folder") from None
     except (OSError, pa.ArrowException) as error:
         reason = str(error).replace(path, _shown(path))
         raise KeyRefused(f"the keys in {_shown(path)} cannot be read: {shorten(reason)}") from None

@@ -14,6 +14,7 @@ from incsnap.checkpoint.object_store import set_access
 from incsnap.config.object_store import StoreAccess
 from incsnap.envelope.listed_keys import KeyRefused
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.planner import key_sources
 from incsnap.planner.key_sources import is_in_bucket, keys_of
 from incsnap.snapshot.commands import ChosenRows
 from lab.object_store import ObjectStore
@@ -33,6 +34,28 @@ def test_a_key_with_a_number_of_any_other_size_is_refused(number: str, tmp_path:
     file.write_text(f'{{"id":{number}}}\n')
     with pytest.raises(KeyRefused):
         list(keys_of(ChosenRows(files=str(file)), ClientSettings("unused")))
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}"])
+def test_a_file_that_is_missing_is_named(form: str, tmp_path: Path) -> None:
+    path = form.format(tmp_path / "none.jsonl")
+    with pytest.raises(
+        KeyRefused, match=r"the keys in .*none\.jsonl cannot be read: there is no such file or folder"
+    ) as refused:
+        list(keys_of(ChosenRows(files=path), ClientSettings("unused")))
+    assert path in str(refused.value)
+
+
+def test_a_list_of_too_many_keys_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_sources, "MAX_KEYS", 3)
+    file = tmp_path / "keys.jsonl"
+    file.write_text('{"id":5}\n' * 3)
+    chosen = ChosenRows(files=str(file))
+    assert list(keys_of(chosen, ClientSettings("unused"))) == ['{"id":5}'] * 3
+
+    file.write_text('{"id":5}\n' * 4)
+    with pytest.raises(KeyRefused, match="the list has more than 3 keys: send several signals"):
+        list(keys_of(chosen, ClientSettings("unused")))
 
 
 def test_a_key_with_half_a_character_is_refused_and_named(tmp_path: Path) -> None:
@@ -89,7 +112,7 @@ def test_keys_in_a_bucket_are_read_by_the_client_of_the_checkpoint(bucket_folder
 
     assert keys("given") == {f'{{"id":{number}}}' for number in (0, 1, 2, 7, 8)}
     assert keys("given/inner/part-1.jsonl") == {'{"id":7}', '{"id":8}'}
-    with pytest.raises(KeyRefused, match=r"the keys in s3a://.*/none cannot be read: there is no such file"):
+    with pytest.raises(KeyRefused, match=r"the keys in s3a://.*/none cannot be read: there is no such file or folder"):
         keys("none")
 
 
