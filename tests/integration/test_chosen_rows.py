@@ -409,6 +409,27 @@ def test_keys_go_on_after_a_restart_and_beside_a_condition_nothing_is_absent(
     assert len(deleted(job, topic)) == gone
 
 
+def test_a_key_whose_row_an_override_leaves_out_is_not_absent(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    """The override limits the snapshot of the start. A list of keys is looked up in the table itself."""
+    override = f"snapshot.select.statement.overrides.{database}.t"
+    job = make_job(
+        snapshot__mode="initial",
+        snapshot__select__statement__overrides=f"{database}.t",
+        **{override: f"SELECT * FROM {database}.t WHERE id < 10"},
+    )
+    topic = f"{topic_prefix}.{database}.t"
+    to_end(job)
+    assert sorted(read(job, topic)) == list(range(10))
+
+    ask(job, f"{database}.t", keys=[{"id": 4}, {"id": 20}, {"id": 4711}], absent="delete")
+    end = to_end(job)
+    assert (end["absent_keys"], end["total_rows_scanned"]) == ("1", "2")
+    assert sorted(read(job, topic)[10:]) == [4, 20]
+    assert {each.key["id"] for each in deleted(job, topic)} == {4711}
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [("RENAME COLUMN id TO number", "has not the columns number"), ("MODIFY id VARCHAR(20)", "id: 0 is no str")],

@@ -15,8 +15,9 @@ from incsnap.envelope.column_rules import ColumnRules
 from incsnap.gtid import GtidSet
 from incsnap.mysql import session
 from incsnap.planner.answers import Answers
-from incsnap.snapshot.chunk_query import chunk_tail, condition_probe, maximum_key, next_boundary
+from incsnap.snapshot.chunk_query import chunk_tail, condition_probe, listed_tail, maximum_key, next_boundary
 from incsnap.snapshot.keys import Key
+from incsnap.snapshot.planning import MAX_LISTED
 from incsnap.snapshot.questions import Describe, KeyOrder
 from incsnap.snapshot.window import Chunk
 from incsnap.tables import Column, TableId
@@ -322,12 +323,18 @@ def composite(connection: Connection, database: str) -> TableId:
     return TableId(database, "c")
 
 
-def explained(connection: Connection, sql: str) -> tuple[str, str]:
-    """Return (access type, extra) of the only table in `sql`, by EXPLAIN."""
+def plan_of(connection: Connection, sql: str) -> dict[str, Any]:
+    """Return the plan of the only table in `sql`, by EXPLAIN."""
     with connection.cursor(pymysql.cursors.DictCursor) as cursor:
         cursor.execute("EXPLAIN FORMAT=TRADITIONAL " + sql)
         (row,) = cursor.fetchall()
-        return row["type"], row["Extra"] or ""
+        return dict(row)
+
+
+def explained(connection: Connection, sql: str) -> tuple[str, str]:
+    """Return (access type, extra) of the only table in `sql`, by EXPLAIN."""
+    plan = plan_of(connection, sql)
+    return plan["type"], plan["Extra"] or ""
 
 
 def steps(connection: Connection, sql: str) -> int:
@@ -443,3 +450,104 @@ def test_a_condition_is_probed_without_reading(connection: Connection, composite
 
     with pytest.raises(pymysql.MySQLError):
         query(connection, condition_probe(composite, "nonsense >"))
+
+
+#: By the columns of the key: the definition of the key's columns, the key of row number `i`, and how it is shown.
+LISTED: dict[str, tuple[str, str, tuple[Column, ...]]] = {
+    "one column": ("a INT PRIMARY KEY", "i", (Column("a", "int", nullable=False),)),
+    "two columns": (
+        "a INT, b VARCHAR(20), PRIMARY KEY (a, b)",
+        "i DIV 100, CONCAT('k', i)",
+        (Column("a", "int", nullable=False), Column("b", "varchar", nullable=False, charset="utf8mb4")),
+    ),
+    "two columns, the second downwards": (
+        "a INT, b INT, PRIMARY KEY (a, b DESC)",
+        "i DIV 100, i",
+        (Column("a", "int", nullable=False), Column("b", "int", nullable=False)),
+    ),
+}
+LISTED_ROWS = 3 * MAX_LISTED
+
+
+@pytest.mark.parametrize("kind", LISTED)
+def test_listed_keys_are_found_by_the_primary_key_in_as_many_steps_as_keys(
+    connection: Connection, database: str, kind: str
+) -> None:
+    definition, values, columns = LISTED[kind]
+    table, names = TableId(database, "l"), tuple(column.name for column in columns)
+    query(connection, f"CREATE TABLE l ({definition}, p VARCHAR(50), KEY (p))")
+    query(connection, f"SET cte_max_recursion_depth = {LISTED_ROWS}")
+    query(
+        connection,
+        f"INSERT INTO l WITH RECURSIVE n AS (SELECT 0 i UNION ALL SELECT i + 1 FROM n WHERE i < {LISTED_ROWS - 1})"
+        f" SELECT {values}, i MOD 5 FROM n",
+    )
+    query(connection, "ANALYZE TABLE l")
+    keys: list[Key] = [
+        tuple(map(str, row)) for row in query(connection, f"SELECT {', '.join(names)} FROM l ORDER BY RAND(1)")
+    ]
+    absent: list[Key] = [("-1",) + ("7",) * (len(names) - 1), ("999999",) + ("7",) * (len(names) - 1)]
+
+    for count in (1, 2, 150, 1_000, MAX_LISTED):
+        chosen = keys[:count]
+        for condition in ("", "p > 1"):
+            chunk = Chunk(table, names, ("0",), (str(count),), condition, keys="list")
+            sql = f"SELECT * {listed_tail(chunk, columns, [*chosen, *absent])}"
+            plan = plan_of(connection, sql)
+            assert (plan["key"], plan["type"]) == ("PRIMARY", "range"), (count, plan)
+            assert plan["rows"] <= count + len(absent), plan
+            assert steps(connection, sql) <= 2 * (count + len(absent)) + 10
+        chunk = Chunk(table, names, ("0",), (str(count),), keys="list")
+        selected = query(connection, f"SELECT {', '.join(names)} {listed_tail(chunk, columns, [*chosen, *absent])}")
+        assert {tuple(map(str, row)) for row in selected} == set(chosen)
+
+    alone = plan_of(connection, f"SELECT * {listed_tail(chunk, columns, keys[:1])}")
+    assert (alone["key"], alone["type"], alone["rows"]) == ("PRIMARY", "const", 1)
+
+
+def test_a_slice_costs_in_proportion_to_the_slice(connection: Connection, database: str) -> None:
+    """The pages of a range of an indexed column, and the boundaries between the pages, walk through no other rows."""
+    table = TableId(database, "s")
+    query(connection, "CREATE TABLE s (id INT PRIMARY KEY, at DATETIME NOT NULL, p INT, KEY by_at (at))")
+    query(connection, "SET cte_max_recursion_depth = 20000")
+    query(
+        connection,
+        "INSERT INTO s WITH RECURSIVE n AS (SELECT 0 i UNION ALL SELECT i + 1 FROM n WHERE i < 19999)"
+        " SELECT i, '2026-01-01' + INTERVAL (i * 7919 MOD 20000) MINUTE, 1 FROM n",
+    )
+    query(connection, "ANALYZE TABLE s")
+    described = Answers(connection, ColumnRules())(Describe(table, "at", "", GtidSet()))
+    assert isinstance(described, KeyOrder)
+    order = (Column("at", "datetime", nullable=False), Column("id", "int", nullable=False))
+    assert (described.columns, described.index) == (("at", "id"), "by_at")
+    limits: list[tuple[Key | None, Key | None, int]] = [
+        (("2026-01-05 00:00:00",), ("2026-01-05 01:39:00",), 100),
+        (("2026-01-14 20:00:00",), None, 80),
+        (None, ("2026-01-01 00:49:00",), 50),
+    ]
+
+    for first, last, size in limits:
+        maximum_sql = maximum_key(table, order, index="by_at", first=first, last=last)
+        (maximum,) = query(connection, maximum_sql)
+        assert last is None or maximum[0] == last[0]
+        assert steps(connection, maximum_sql) <= 3
+        lower: Key | None = None
+        ids: list[int] = []
+        used = 0
+        while lower != maximum:
+            sql = next_boundary(table, order, lower, maximum, 30, index="by_at", first=first, last=last)
+            plan = plan_of(connection, sql)
+            assert (plan["key"], plan["type"], "filesort" in (plan["Extra"] or "")) == ("by_at", "range", False)
+            used += steps(connection, sql)
+            boundary = query(connection, sql)
+            upper: Key = boundary[0] if boundary else maximum
+            page = Chunk(table, ("at", "id"), lower, upper, index="by_at", first=first, last=last)
+            sql = f"SELECT id, p {chunk_tail(page, order)}"
+            plan = plan_of(connection, sql)
+            assert (plan["key"], plan["type"], "filesort" in (plan["Extra"] or "")) == ("by_at", "range", False)
+            assert plan["rows"] <= 2 * size, plan
+            used += steps(connection, sql)
+            ids += [row[0] for row in query(connection, sql)]
+            lower = upper
+        assert len(ids) == len(set(ids)) == size
+        assert used <= 2 * size + 40, (first, last, used)

@@ -1,4 +1,4 @@
-"""Tests of the lists of keys that a signal names: by which access they are read from a bucket, and what follows."""
+"""Tests of the lists of keys that a signal names: the access to their bucket, and the deletions that are refused."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.object_store import set_access
 from incsnap.config.object_store import StoreAccess
 from incsnap.errors import ConfigError
+from incsnap.planner import chosen_rows
 from incsnap.planner.chosen_rows import ChosenRowsOf
-from incsnap.planner.table_ordering import CatalogEntry
+from incsnap.planner.table_ordering import CatalogEntry, TableRefused
 from incsnap.snapshot.commands import ChosenRows
 from incsnap.tables import Column, Index, TableId, TableShape
 from lab.object_store import ObjectStore
@@ -56,3 +57,47 @@ def test_without_the_library_the_error_names_the_bucket(tmp_path: Path, monkeypa
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     with pytest.raises(ConfigError, match="Access to the bucket nobodys-keys needs the Python package obstore"):
         listed(str(tmp_path), tmp_path, "s3a://nobodys-keys/keys.jsonl")
+
+
+#: A router that sends the tables of the database shop to one topic. It adds the table's name to keys.
+_TELLING = {
+    "transforms": "one",
+    "transforms__one__type": "ByLogicalTableRouter",
+    "transforms__one__topic__regex": "(.*)[.]shop[.].*",
+    "transforms__one__topic__replacement": "$1.all",
+}
+#: Such a router that leaves keys as they are.
+_HIDING = {**_TELLING, "transforms__one__key__enforce__uniqueness": "false"}
+
+
+def deletions_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deletes: bool, **router: str) -> str:
+    """Return why the keys of shop.orders, one of three captured tables, are refused; "" if they are taken."""
+    others = [TableId("shop", "archive"), TableId("stock", "items")]
+    monkeypatch.setattr(chosen_rows, "captured_tables", lambda connection, tables: [*others, _SHAPE.id])
+    (tmp_path / "keys.jsonl").write_text('{"id":7}')
+    chosen = ChosenRows(files=str(tmp_path / "keys.jsonl"), deletes=deletes)
+    connection: Any = None  # the tables are given above
+    of_job = ChosenRowsOf(loaded_with(**router).settings, Files(str(tmp_path)))
+    try:
+        assert of_job.listed(connection, _ENTRY, chosen, "")[2] == 1
+    except TableRefused as refused:
+        return str(refused)
+    return ""
+
+
+def test_deletions_are_refused_with_the_table_whose_keys_look_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (
+        "incsnap-absent=delete cannot be obeyed: shop.archive has the same topic shop.all, and a key does not tell"
+        " the table"
+    ) in deletions_of(tmp_path, monkeypatch, deletes=True, **_HIDING)
+
+
+@pytest.mark.parametrize(
+    ("router", "deletes"), [({}, True), (_TELLING, True), (_HIDING, False)], ids=["alone", "told apart", "counted"]
+)
+def test_keys_are_taken_where_they_tell_the_table_or_nothing_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, router: dict[str, str], deletes: bool
+) -> None:
+    assert deletions_of(tmp_path, monkeypatch, deletes, **router) == ""

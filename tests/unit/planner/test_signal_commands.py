@@ -7,7 +7,7 @@ import pytest
 from incsnap.planner.signal_commands import CapturedTables, command_of
 from incsnap.snapshot.commands import Execute
 from incsnap.tables import TableId
-from signals.records import Signal
+from signals.records import Chosen, Signal
 
 ORDERS, SIGNALS = TableId("shop", "orders"), TableId("shop", "Signals")
 
@@ -35,3 +35,35 @@ def test_a_signal_for_the_signal_table_alone_is_one_warning(caplog: pytest.LogCa
     )
 
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        Chosen(keys=({"id": 5},), deletes=True),
+        Chosen(topic="lost"),
+        Chosen(files="/keys"),
+        Chosen(first={"id": 1}),
+        Chosen(last={"id": 9}),
+    ],
+)
+def test_keys_and_ranges_for_a_pattern_of_several_tables_are_refused(
+    caplog: pytest.LogCaptureFixture, chosen: Chosen
+) -> None:
+    captured = CapturedTables((ORDERS, TableId("shop", "old_orders")), False, None)
+    several = Signal("s", "execute-snapshot", (r"shop\..*orders",), chosen=chosen)
+    one = Signal("s", "execute-snapshot", (r"shop\.ord.*",), chosen=chosen)
+
+    assert command_of(several, "file", lambda: captured, "") is None
+    assert "keys and ranges belong to one table, and 2 tables match" in caplog.text
+    assert isinstance(command_of(one, "file", lambda: captured, ""), Execute)
+
+
+def test_a_sample_may_be_one_of_several_tables() -> None:
+    captured = CapturedTables((ORDERS, TableId("shop", "old_orders")), False, None)
+    signal = Signal("s", "execute-snapshot", (r"shop\..*orders",), chosen=Chosen(every=10, seed=3))
+
+    command = command_of(signal, "file", lambda: captured, "")
+
+    assert isinstance(command, Execute)
+    assert [each.chosen and (each.chosen.every, each.chosen.seed) for each in command.collections] == [(10, 3)] * 2
