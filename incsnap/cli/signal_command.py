@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
@@ -16,6 +17,17 @@ from signals.parse import SIGNALLED_LIMITS
 
 _PLACE = "set-binlog-position"
 _TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot", "incsnap-throttle", "log", _PLACE)
+
+#: The types of the signals that an option belongs to. Other options that describe a signal belong to execute-snapshot.
+_OF_TYPES = {
+    "tables": ("execute-snapshot", "stop-snapshot"),
+    "limits": ("incsnap-throttle",),
+    "rows_per_second": ("incsnap-throttle",),
+    "gtid_set": (_PLACE,),
+    "binlog": (_PLACE,),
+    "message": ("log",),
+}
+_OF_ALL = ("worker", "channel", "name")
 
 
 @click.command()
@@ -51,7 +63,9 @@ _TYPES = ("execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapsho
     help="Default: the first channel that the job reads.",
 )
 @click.option("--id", "name", help="Id of the signal, for notifications. Default: a new UUID.")
+@click.pass_context
 def signal(
+    context: click.Context,
     file: str,
     worker: str | None,
     type: str,  # noqa: A002 - Debezium's word, shown as TYPE
@@ -79,6 +93,7 @@ def signal(
 
     `set-binlog-position` names the place at which the job's next start begins.
     """
+    _refuse_idle(context, type)
     settings = read(file, worker).settings
     conditions = [(table, condition) for table in tables] if condition is not None else []
     data: dict[str, object] = {"message": message}
@@ -107,6 +122,20 @@ def signal(
         _check(settings, type, tables)
     chosen = send_signal(settings, name, type, data, channel)
     output.console().print(f"Sent {type} {name} by {chosen}.")
+
+
+def _refuse_idle(context: click.Context, kind: str) -> None:
+    """Raise ConfigError if an option is given that a signal of the type `kind` does not have."""
+    for option in context.command.params:
+        name = option.name or ""
+        if not isinstance(option, click.Option) or name in _OF_ALL:
+            continue
+        types = _OF_TYPES.get(name, ("execute-snapshot",))
+        if kind not in types and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise ConfigError(
+                f"{option.opts[0]} has no meaning for {kind}. The option belongs to {' and '.join(types)}",
+                "Leave the option out, or name the other type.",
+            )
 
 
 def _json(text: str | None, option: str) -> object:

@@ -27,14 +27,18 @@ table.include.list=a.b,a.c
 signal.enabled.channels=file
 signal.file={folder}/signals.txt
 """
+_EXECUTE = ["execute-snapshot", "--table", "a.b"]
 _ONE = ["--keys", '[{"id": 5}]']
 
 
-def ask(folder: Path, *options: str) -> Result:
-    """Send execute-snapshot with `options` to a job whose signal file lies in `folder`. MySQL does not answer."""
+def ask(folder: Path, *options: str, kind: str = "") -> Result:
+    """Send a signal with `options` to a job whose signal file lies in `folder`. MySQL does not answer.
+
+    `kind`: the signal's type; "" for an execute-snapshot of a table.
+    """
     file = folder / "job.properties"
     file.write_text(_JOB.format(folder=folder))
-    arguments = ["--log-level", "error", "signal", str(file), "execute-snapshot", "--table", "a.b", *options]
+    arguments = ["--log-level", "error", "signal", str(file), *([kind] if kind else _EXECUTE), *options]
     result = CliRunner().invoke(commands, arguments)
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result
@@ -66,6 +70,26 @@ def test_an_option_sends_its_field_and_no_other(tmp_path: Path, options: list[st
     assert result.exit_code == 0, result.output
     (record,) = SignalFile(tmp_path / "signals.txt").poll(None).records
     assert record.data == {"type": "incremental", "data-collections": ["a.b"], **fields}
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "named"),
+    [
+        ("stop-snapshot", ["--table", "a.b", *_ONE], "--keys has no meaning for stop-snapshot"),
+        ("stop-snapshot", ["--table", "a.b", "--condition", "id = 1"], "--condition has no meaning for stop-snapshot"),
+        ("incsnap-throttle", ["--rows-per-second", "9", "--sample", "1/2"], "belongs to execute-snapshot"),
+        ("pause-snapshot", ["--table", "a.b"], "belongs to execute-snapshot and stop-snapshot"),
+        ("execute-snapshot", ["--table", "a.b", "--limit", "chunk-rows", "1"], "belongs to incsnap-throttle"),
+        ("log", ["--message", "m", "--whole-table"], "--whole-table has no meaning for log"),
+        ("resume-snapshot", ["--gtid-set", ""], "belongs to set-binlog-position"),
+    ],
+)
+def test_an_option_of_another_type_is_refused(tmp_path: Path, kind: str, options: list[str], named: str) -> None:
+    result = ask(tmp_path, *options, kind=kind)
+
+    assert result.exit_code != 0
+    assert named in " ".join(result.output.split())
+    assert not (tmp_path / "signals.txt").exists()
 
 
 def test_each_field_that_chooses_rows_has_an_option() -> None:
