@@ -34,6 +34,8 @@ _DOUBLE_DIGITS = 17
 _KEYS_OF_STEP = 10_000
 #: A place behind all others.
 _EVERYTHING = RowPlace(1 << 62, 0)
+#: The kind of a FLOAT that a SELECT of MySQL may have printed, with six digits.
+_PRINTED_FLOAT = "printed float"
 
 
 class LiveSides:
@@ -157,9 +159,9 @@ class LiveSides:
         """Return how many partitions the topic has."""
         return self._counts[topic]
 
-    def same_values(self, key: TopicKey, left: bytes, right: bytes) -> bool:
-        """Return True if two rows of `key` have the same values, whatever their spelling."""
-        return not any(differing_columns(table, left, right) for table in self.owners(key))
+    def same_values(self, key: TopicKey, row: bytes, record: LastRecord) -> bool:
+        """Return True if `row` and the row of a record of `key` have the same values, whatever their spelling."""
+        return not any(differing_columns(table, row, record) for table in self.owners(key))
 
     def _delivered(self) -> RowPlace | None:
         """Return how far a job or connector says that it has delivered, in all partitions; None if neither says so."""
@@ -200,7 +202,7 @@ class TopicNow:
         record = replace(record, tombstone=complete, followed=followed)
         row = self.rows.get(key)
         if row is not None and record.row is not None and row != record.row:
-            record = replace(record, row=row if self.sides.same_values(key, row, record.row) else record.row)
+            record = replace(record, row=row if self.sides.same_values(key, row, record) else record.row)
         return record
 
     def reached(self, key: TopicKey) -> Reached:
@@ -221,19 +223,22 @@ class TopicNow:
         return place <= self.end or place == _EVERYTHING
 
 
-def differing_columns(table: VerifiedTable, left: bytes, right: bytes) -> list[str]:
-    """Return the names of the fields in which two rows differ. `left` is the table's row.
+def differing_columns(table: VerifiedTable, row: bytes, record: LastRecord) -> list[str]:
+    """Return the names of the fields in which the table's row differs from the row of a record.
 
     Debezium's SELECT spells some values otherwise than its binlog reader. So JSON documents are compared by their
-    content. A FLOAT may have the six digits that MySQL prints: Debezium's snapshot has no more. A DOUBLE may have more
-    digits than it needs. DECIMALs are compared with all their digits. From a row that is no JSON all fields differ.
+    content. A FLOAT may have the six digits that MySQL prints, unless the record is of an event of the binlog:
+    Debezium's snapshot has no more. A DOUBLE may have more digits than it needs. DECIMALs are compared with all their
+    digits. From a row that is no JSON all fields differ.
     """
-    one = exact_json.parsed(left)
+    one = exact_json.parsed(row)
     try:
-        other = exact_json.parsed(right)
+        other = exact_json.parsed(record.row or b"")
     except ValueError:
         return list(one)
     types = {column.name: column.type for column in table.shape.columns} | dict.fromkeys(table.form.doubles, "double")
+    if record.place is None:
+        types = {name: _PRINTED_FLOAT if kind == "float" else kind for name, kind in types.items()}
     return [
         name
         for name in {**one, **other}
@@ -255,12 +260,14 @@ def _is_same(kind: str, left: Any, right: Any) -> bool:
     if isinstance(left, dict) and isinstance(right, dict):
         # The coordinates of a POINT are DOUBLEs.
         return left.keys() == right.keys() and all(_is_same("double", left[name], right[name]) for name in left)
-    if kind not in ("float", "double") or not all(isinstance(each, int | float | Decimal) for each in (left, right)):
+    if kind not in ("float", _PRINTED_FLOAT, "double") or not all(
+        isinstance(each, int | float | Decimal) for each in (left, right)
+    ):
         return False
     # By way of Decimal no integer is too large: 10**400 becomes infinity.
     one, other = (float(Decimal(each)) for each in (left, right))
-    if kind == "float":
-        return _single(one) == _single(other) or other == float(f"{one:.6g}")
+    if kind in ("float", _PRINTED_FLOAT):
+        return _single(one) == _single(other) or (kind == _PRINTED_FLOAT and other == float(f"{one:.6g}"))
     # Java before 19 prints some DOUBLEs with more digits than they need.
     return left == right or (one == other and math.isfinite(one))
 

@@ -98,7 +98,7 @@ class Naming:
             return Difference(key[1], UNVERIFIABLE, note=f"{setting} may have left out its row")
         columns: list[str] = []
         if kind in (STALE, WRONG) and outcome.row and record is not None and record.row:
-            columns = differing_columns(owners[0], outcome.row, record.row)
+            columns = differing_columns(owners[0], outcome.row, record)
         notes = ["it rests on records of other partitions or tables"] if outcome.judgement.weak else []
         if kind == STALE:
             notes.append(

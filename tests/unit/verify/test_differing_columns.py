@@ -9,6 +9,7 @@ import pytest
 
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.verify.both_sides import differing_columns
+from incsnap.verify.proof import LastRecord, RowPlace
 from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.table_side import VerifiedTable
 
@@ -25,6 +26,11 @@ SHAPE = TableShape(TableId("shop", "t"), COLUMNS, (2,))
 TABLE = VerifiedTable(SHAPE, "shop.t", 1, RecordForm(True, False, False))
 #: The table if its DECIMAL is written as a DOUBLE.
 WITH_DOUBLES = replace(TABLE, form=replace(TABLE.form, doubles=("d", "x")))
+
+
+def columns_of(table: VerifiedTable, row: bytes, recorded: bytes, place: RowPlace | None = None) -> list[str]:
+    """Return the columns in which a row differs from its record. `place`: of the record's event; None: of a snapshot"""
+    return differing_columns(table, row, LastRecord(recorded, 0, 0, place=place))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +54,16 @@ WITH_DOUBLES = replace(TABLE, form=replace(TABLE.form, doubles=("d", "x")))
     ],
 )
 def test_columns_differ_by_their_values(left: bytes, right: bytes, columns: list[str]) -> None:
-    assert differing_columns(TABLE, left, right) == columns
+    assert columns_of(TABLE, left, right) == columns
+
+
+@pytest.mark.parametrize(("recorded", "of_an_event"), [("16777200", ["f"]), ("16777216.0", []), ("1.6777216E7", [])])
+def test_a_float_of_six_digits_is_the_rows_only_in_a_record_of_a_snapshot(
+    recorded: str, of_an_event: list[str]
+) -> None:
+    row, record = b'{"f":16777216}', f'{{"f":{recorded}}}'.encode()
+    assert columns_of(TABLE, row, record) == []
+    assert columns_of(TABLE, row, record, RowPlace(1, 100)) == of_an_event
 
 
 @pytest.mark.parametrize(
@@ -80,7 +95,7 @@ def test_columns_differ_by_their_values(left: bytes, right: bytes, columns: list
 def test_json_numbers_are_equal_only_by_their_exact_values(left: str, right: str, same: bool) -> None:
     rows = [json.dumps({"j": document}).encode() for document in (left, right)]
     for one, other in (rows, rows[::-1]):
-        assert differing_columns(TABLE, one, other) == ([] if same else ["j"])
+        assert columns_of(TABLE, one, other) == ([] if same else ["j"])
 
 
 @pytest.mark.parametrize(
@@ -102,7 +117,7 @@ def test_decimals_that_are_numbers_are_compared_with_all_their_digits(left: str,
     for name in ("d", "renamed"):
         rows = [f'{{"{name}":{number}}}'.encode() for number in (left, right)]
         for one, other in (rows, rows[::-1]):
-            assert differing_columns(TABLE, one, other) == ([] if same else [name])
+            assert columns_of(TABLE, one, other) == ([] if same else [name])
 
 
 @pytest.mark.parametrize(
@@ -122,7 +137,7 @@ def test_a_double_may_have_two_spellings(left: str, right: str, same: bool) -> N
     for name in ("d", "x"):
         rows = [f'{{"{name}":{number}}}'.encode() for number in (left, right)]
         for one, other in (rows, rows[::-1]):
-            assert differing_columns(WITH_DOUBLES, one, other) == ([] if same else [name])
+            assert columns_of(WITH_DOUBLES, one, other) == ([] if same else [name])
 
 
 @pytest.mark.parametrize("number", ["1e400", "1e999999999999999999", "1e99999999999999999999"])
@@ -130,4 +145,4 @@ def test_a_double_may_have_two_spellings(left: str, right: str, same: bool) -> N
 def test_a_number_of_any_size_differs_from_the_columns_own(name: str, number: str) -> None:
     own = {"v": "[1.5]", "j": json.dumps("1.5")}.get(name, "1.5")
     given = {"v": f"[{number}]", "j": json.dumps(number)}.get(name, number)
-    assert differing_columns(TABLE, f'{{"{name}":{own}}}'.encode(), f'{{"{name}":{given}}}'.encode()) == [name]
+    assert columns_of(TABLE, f'{{"{name}":{own}}}'.encode(), f'{{"{name}":{given}}}'.encode()) == [name]
