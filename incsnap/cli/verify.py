@@ -9,8 +9,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +38,30 @@ def _is_no_late_call(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith("Exception while sending command")
 
 
+@contextmanager
+def _failures_are_no_answer() -> Iterator[None]:
+    """End with NO_ANSWER if the block fails. Python's exit code would be 1, which means differences."""
+    from incsnap.cli import output
+    from incsnap.errors import IncsnapError, shorten
+    from incsnap.verify.report import NO_ANSWER
+
+    try:
+        yield
+    except (click.ClickException, click.Abort, click.exceptions.Exit):
+        raise
+    except IncsnapError as error:
+        output.problem(error.message, error.hint)
+        raise click.exceptions.Exit(NO_ANSWER) from None
+    except Exception as error:
+        logging.getLogger(__name__).debug("The comparison failed", exc_info=True)
+        reason = shorten(next(iter(str(error).splitlines()), ""))
+        output.problem(
+            f"The comparison failed: {type(error).__name__}: {reason}",
+            "Run the command again. With `incsnap --log-level debug verify` it says where it fails.",
+        )
+        raise click.exceptions.Exit(NO_ANSWER) from None
+
+
 @click.command()
 @settings_file
 @click.option("--table", "tables", multiple=True, metavar="DB.TABLE", help="Table to compare. May be repeated.")
@@ -60,6 +84,7 @@ def _is_no_late_call(record: logging.LogRecord) -> bool:
     metavar="N",
     help="Repair nothing if more keys differ.",
 )
+@_failures_are_no_answer()
 def verify(
     file: str,
     worker: str | None,
@@ -93,10 +118,10 @@ def verify(
     # Rows are in Spark's temporary files. Only this user may read them.
     os.umask(0o077)
     leave_pandas_out()
-    from incsnap.cli import interrupts, output
+    from incsnap.cli import interrupts
     from incsnap.cli.progress_display import shown
     from incsnap.config.load import read
-    from incsnap.errors import ConfigError, IncsnapError
+    from incsnap.errors import ConfigError
     from incsnap.spark.launch.startup import launched
     from incsnap.verify.allowance import VerificationStopped
     from incsnap.verify.evidence import connector_offsets
@@ -148,9 +173,6 @@ def verify(
         click.echo(f"Stopped. {choice.progress.seen()} were read, and no answer is known.", err=True)
         # A comparison has removed what it has read before its repair begins.
         click.echo(f"To continue: {again} --resume" if can_resume(folder) else f"To compare again: {again}", err=True)
-        raise click.exceptions.Exit(NO_ANSWER) from None
-    except IncsnapError as error:
-        output.problem(error.message, error.hint)
         raise click.exceptions.Exit(NO_ANSWER) from None
     require_tables(reports, None if tables else settings.tables.signal_table)
     if differences and not repair:

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from incsnap.columns.arrow import BytesArray, RecordBatch
 from incsnap.columns.packets import PAD
 from incsnap.columns.variable import variable
-from incsnap.errors import ServerUnreachable
+from incsnap.errors import IncsnapError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.verify.avro_reading import NO_JSON, with_ids
 from incsnap.verify.record_reading import UNREADABLE, VALUES, Reading, RecordForm, read, read_keys
@@ -83,15 +83,25 @@ def read_parts(
         yield _columns(part, messages, forms[part.topic], places=places)
 
 
+class RecordsRemoved(IncsnapError):
+    """An error: Kafka has removed the oldest records of a topic after its offsets were asked for."""
+
+    hint = (
+        "Retention or a request has removed records while the topic was read. Run the command again, without --resume."
+    )
+
+
 def messages_of(
     client: ClientSettings, parts: Iterable[PartitionPart]
 ) -> Iterator[tuple[PartitionPart, list[Message]]]:
     """Yield the committed messages of `parts`, some thousands at a time, in the order of each part.
 
-    Raise ServerUnreachable if Kafka does not answer.
+    Raise ServerUnreachable if Kafka does not answer, and RecordsRemoved.
     """
     settings = {
         **client.for_consumer("incsnap-verify"),
+        # Without it the consumer would go on at the topic's end, as if there were no records before.
+        "auto.offset.reset": "error",
         "enable.partition.eof": "true",
         # What is fetched behind a part is dropped, so the queue is short.
         "queued.max.messages.kbytes": "16384",
@@ -133,6 +143,10 @@ def _messages(consumer: Consumer, part: PartitionPart) -> Iterator[list[Message]
         for error in [error for message in read if (error := message.error()) is not None]:
             if error.code() == KafkaError._PARTITION_EOF:
                 is_over = True
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise RecordsRemoved(
+                    f"{part.topic}, partition {part.partition}: the record of offset {part.begin} is gone"
+                )
             elif not error.retriable():
                 raise ServerUnreachable(f"{part.topic} cannot be read: {error.str()}")
         records = [message for message in read if message.error() is None]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -23,6 +23,7 @@ from incsnap.verify.evidence import Evidence
 from incsnap.verify.proof import Reached
 from incsnap.verify.record_reading import RecordForm, for_table
 from incsnap.verify.table_side import VerifiedTable
+from incsnap.verify.topic_side import PartitionPart, RecordsRemoved, messages_of
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.planned_job import settings_of
@@ -67,6 +68,12 @@ class Topic:
         partitions = [NewPartitions(self.name, _PARTITIONS + 1)]
         self._admin.create_partitions(partitions, request_timeout=30)[self.name].result()
 
+    def remove_before(self, partition: int, offset: int) -> None:
+        """Remove the records before `offset`, as retention does."""
+        place = TopicPartition(self.name, partition, offset)
+        (removed,) = self._admin.delete_records([place], request_timeout=30).values()
+        removed.result()
+
     def reached(self, number: int) -> Reached:
         """How far the partition of a key came, as a round sees it."""
         key = (self.name, b'{"id":%d}' % number)
@@ -103,6 +110,19 @@ def test_a_topic_that_gets_more_partitions_meanwhile_is_not_judged(topic: Topic)
 
     with pytest.raises(TopicChanged, match="has 3 partitions now, 2 when it was read"):
         topic.reached(1)
+
+
+def test_a_topic_that_loses_its_oldest_records_while_it_is_read_is_not_judged(topic: Topic, kafka_address: str) -> None:
+    for number in range(3):
+        topic.send(0, number, ("binlog.000001", 120))
+    part = PartitionPart(topic.name, 0, 0, 3)
+    assert [len(messages) for _, messages in messages_of(ClientSettings(kafka_address), [part])] == [3]
+    topic.remove_before(0, 2)
+
+    with pytest.raises(RecordsRemoved, match="the record of offset 0 is gone"):
+        list(messages_of(ClientSettings(kafka_address), [part]))
+    rest = PartitionPart(topic.name, 0, 2, 3)
+    assert [len(messages) for _, messages in messages_of(ClientSettings(kafka_address), [rest])] == [1]
 
 
 def test_a_key_that_moved_with_the_number_of_partitions_waits_for_both(topic: Topic) -> None:

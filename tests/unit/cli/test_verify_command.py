@@ -16,6 +16,8 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
+from py4j.protocol import Py4JNetworkError
+from pymysql.err import OperationalError
 
 from incsnap.cli import interrupts
 from incsnap.cli.main import commands
@@ -60,6 +62,29 @@ def verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., R
         return CliRunner().invoke(commands, ["--log-level", "error", *arguments])
 
     return run
+
+
+@pytest.mark.parametrize(
+    "error", [OperationalError(2013, "Lost connection to MySQL"), Py4JNetworkError("no JVM\nat java"), OSError("full")]
+)
+def test_a_comparison_that_fails_is_no_answer(verified: Callable[..., Result], error: Exception) -> None:
+    def failing(choice: Choice) -> list[TableReport]:
+        raise error
+
+    result = verified(failing)
+
+    assert result.exit_code == 2
+    assert f"The comparison failed: {type(error).__name__}: " in result.stderr
+    assert "java" not in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_differences_that_cannot_be_written_are_no_answer(verified: Callable[..., Result]) -> None:
+    Path("taken").write_text("")
+
+    result = verified(lambda choice: [TableReport("d.t", "p.d.t")], "--differences", "taken/below")
+
+    assert result.exit_code == 2
 
 
 def stopped(choice: Choice) -> list[TableReport]:
