@@ -268,9 +268,10 @@ def _without_schema(values: BytesArray, before: str = _PAYLOAD) -> BytesArray:
 def _envelopes(payload: BytesArray, absent: BytesArray) -> RecordBatch:
     parts = pc.extract_regex(payload, "^" + _ENVELOPE)
     after, op = pc.struct_field(parts, "after"), pc.struct_field(parts, "op")
-    matched = pc.and_(parts.is_valid(), pc.is_in(op, pa.array([b"c", b"u", b"r", b"d"])).fill_null(False))
+    # A TRUNCATE (t) has no key, so it is the deletion of no row.
+    matched = pc.and_(parts.is_valid(), pc.is_in(op, pa.array([b"c", b"u", b"r", b"d", b"t"])).fill_null(False))
     source = pc.extract_regex(pc.struct_field(parts, "source"), _SOURCE)
-    is_row = pc.and_(matched, pc.not_equal(op, b"d")).fill_null(False)
+    is_row = pc.and_(matched, pc.is_in(op, pa.array([b"c", b"u", b"r"]))).fill_null(False)
     state = pc.if_else(absent, TOMBSTONE, pc.if_else(is_row, ROW, pc.if_else(matched, DELETION, UNREADABLE)))
     return pa.RecordBatch.from_arrays(
         [

@@ -94,6 +94,15 @@ def test_columns_that_have_names_of_the_envelope_are_no_parts_of_it(row: object)
     assert rows.to_pylist() == [json.dumps(row, separators=(",", ":")).encode(), None]
 
 
+@pytest.mark.parametrize("odd", [None, b'{"op":"x"}'], ids=["by places", "by patterns"])
+def test_a_truncation_is_no_row_and_shows_its_place(odd: bytes | None) -> None:
+    batch = read_values(pa.array([envelope("t", None, None), *([] if odd is None else [odd])], pa.binary()), PLAIN)
+
+    first = batch.slice(0, 1).to_pylist()[0]
+    assert (first["state"], first["row"], first["is_snapshot"]) == (DELETION, None, False)
+    assert (first["file"], first["pos"]) == ("binlog.000012", 345)
+
+
 def test_rows_of_a_snapshot_are_marked() -> None:
     read = read_values(pa.array([envelope("r", None, {"id": 1}, {**SOURCE, "snapshot": "last"})], pa.binary()), PLAIN)
 
