@@ -19,7 +19,7 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.gap_files import GapAnswer, GapFiles, TableAnswer
 from incsnap.config.settings import Settings
 from incsnap.config.topics import tables_by_topic
-from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, read_key, refusal_of_deletions, refusal_of_keys
+from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, read_key
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
@@ -37,7 +37,7 @@ from incsnap.verify.gap_rules import Seam
 from incsnap.verify.gap_sides import GapComparison, TableCounts
 from incsnap.verify.record_reading import for_table
 from incsnap.verify.table_side import VerifiedTable
-from incsnap.verify.verified_tables import TableRefused, shapes_to_compare, verified_table
+from incsnap.verify.verified_tables import TableRefused, refusals_of_repair, shapes_to_compare, verified_table
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ class GapCourse:
         counts = {table.topic: table.partitions for table in verified}
         # All producers of earlier starts are fenced: this start has announced itself.
         seam: Seam = topic_ends(self._client, counts)
-        ranges = {each.topic: _ranges(connection, settings, each, group[each.shape.id]) for each in verified}
+        ranges = [_ranges(connection, settings, each, group[each.shape.id]) for each in verified]
         with closing(GapComparison(self._spark, settings, verified, behind, self._allowance)) as compared:
             for place, count in enumerate(compared.run(self._client, seam, ranges)):
                 answers += self._of_table(verified[place], count, compared, place)
@@ -187,10 +187,7 @@ class GapCourse:
             raise TableRefused("snapshot.select.statement.overrides chooses its rows.")
         verified = verified_table(connection, self._settings, shape, partitions)
         others = [] if verified is None else [each for each in owners.get(verified.topic, ()) if each != shape.id]
-        if others:
-            raise TableRefused(f"{others[0]} goes to the same topic, and keys do not tell the table.")
-        format_ = format_of(for_table(self._settings), shape)
-        if reason := refusal_of_keys(format_) or refusal_of_deletions(format_):
+        if reason := next(filter(None, refusals_of_repair(self._settings, shape, others)), ""):
             raise TableRefused(f"Its keys cannot be sent again: {reason}.")
         return verified
 

@@ -6,7 +6,7 @@ row and records together. A row that differs and has the same hash would not be 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +24,11 @@ from incsnap.kafka.topic_ends import topic_ends
 from incsnap.planner.key_ranges import RangePart
 from incsnap.tasks.chunk import aside
 from incsnap.tasks.error_text import errors_of_tasks
+from incsnap.tasks.formats import format_of
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.gap_rules import Seam
-from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE
-from incsnap.verify.table_side import VerifiedTable, read_range
+from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, RecordForm
+from incsnap.verify.table_side import OwnKeys, VerifiedTable, read_range
 from incsnap.verify.topic_side import PartitionPart, parts_between, read_parts
 
 #: Settings of a session for large comparisons, where a job's are for many small batches.
@@ -93,12 +94,12 @@ class GapComparison:
         if self._found is not None:
             self._found.unpersist()
 
-    def run(self, client: ClientSettings, seam: Seam, ranges: Mapping[str, Sequence[RangePart]]) -> list[TableCounts]:
-        """Compare, and return the counts of each table. `ranges`: of the keys of each table, by topic.
+    def run(self, client: ClientSettings, seam: Seam, ranges: Sequence[Sequence[RangePart]]) -> list[TableCounts]:
+        """Compare, and return the counts of each table. `ranges`: those of the keys, for each table in order.
 
         Raise ServerUnreachable or ChunkFailed if a server fails.
         """
-        rows = self._rows([(number, part) for number, each in enumerate(self._tables) for part in ranges[each.topic]])
+        rows = self._rows([(number, part) for number, parts in enumerate(ranges) for part in parts])
         # The rows are read first, so that the topics have come further when they are read.
         rows.persist(StorageLevel.DISK_ONLY)
         try:
@@ -145,15 +146,22 @@ class GapComparison:
         return self._tasks(parts, read)
 
     def _records(self, client: ClientSettings, parts: Sequence[PartitionPart], seam: Seam) -> DataFrame:
-        forms = {table.topic: table.form for table in self._tables}
-        numbers = {table.topic: number for number, table in enumerate(self._tables)}
+        own = [OwnKeys.of(format_of(self._settings, table.shape)) for table in self._tables]
+        readers = [
+            (part, form, numbers)
+            for topic, form, numbers in _by_topic(self._tables)
+            for part in parts
+            if part.topic == topic
+        ]
 
-        def read(part: PartitionPart) -> Iterator[RecordBatch]:
+        def read(reader: tuple[PartitionPart, RecordForm, Sequence[int]]) -> Iterator[RecordBatch]:
+            part, form, numbers = reader
             begin = seam.get((part.topic, part.partition), 0)
-            for batch in aside(read_parts(client, [part], forms, places=False)):
-                yield _side(numbers[part.topic], batch, partition=part.partition, seam=begin)
+            for batch in aside(read_parts(client, [part], {part.topic: form}, places=False)):
+                for number in numbers:
+                    yield _side(number, own[number].of_batch(batch), partition=part.partition, seam=begin)
 
-        return self._tasks(parts, read)
+        return self._tasks(readers, read)
 
     def _tasks(self, parts: Sequence[Any], read: Callable[[Any], Iterator[RecordBatch]]) -> DataFrame:
         """Return the keys, states and hashes of what `read` yields for `parts`, by `at_once` tasks at most."""
@@ -167,6 +175,23 @@ class GapComparison:
 
         side = self._spark.range(0, tasks, 1, tasks).mapInArrow(read_all, _COLUMNS)
         return side.select("number", "key", "partition", "offset", "is_new", code_of(self._tables).alias("code"))
+
+
+def _by_topic(tables: Sequence[VerifiedTable]) -> list[tuple[str, RecordForm, list[int]]]:
+    """Return the topics to read, each with the form of its records and the numbers of its tables.
+
+    A topic is read once for all tables whose records have one form.
+    """
+    found: list[tuple[str, RecordForm, list[int]]] = []
+    for number, table in enumerate(tables):
+        for topic, form, numbers in found:
+            # The settings of a registry have no hash, and an equal form may have other doubles.
+            if topic == table.topic and form == table.form and form.doubles == table.form.doubles:
+                numbers.append(number)
+                break
+        else:
+            found.append((table.topic, table.form, [number]))
+    return found
 
 
 def _large_session(spark: SparkSession, allowance: Allowance) -> SparkSession:

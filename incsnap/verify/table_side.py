@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -141,7 +141,8 @@ def _rows_of_keys(
     connection: Connection[Any], format_: TableFormat, table: VerifiedTable, keys: Collection[bytes]
 ) -> Iterator[RecordBatch]:
     """Yield the rows with one of these record keys, with the columns of TABLE_ROWS."""
-    listed = [key for key in keys if _has_fields(format_, key)]
+    own = OwnKeys.of(format_)
+    listed = [key for key in keys if own.has(key)]
     for begin in range(0, len(listed), _KEYS_TOGETHER):
         part = listed[begin : begin + _KEYS_TOGETHER]
         where = _where(format_, part)
@@ -158,27 +159,45 @@ def _encoded_rows(
         yield encoded(format_, table, columns)
 
 
+@dataclass(frozen=True, slots=True)
+class OwnKeys:
+    """The record keys of a table, as far as their names and a router's texts tell them from those of other tables."""
+
+    names: frozenset[str]  #: names of the members that a key of the table has
+    added: Mapping[str, str]  #: texts that a router adds to the table's keys, by name
+
+    @classmethod
+    def of(cls, format_: TableFormat) -> OwnKeys:
+        """Return what tells the keys of the table of `format_`."""
+        added = format_.added_to_keys
+        return cls(frozenset({field.name for field in format_.view.key} | added.keys()), added)
+
+    def has(self, key: bytes) -> bool:
+        """Return True if `key` is a JSON object with these names and texts."""
+        try:
+            members = json.loads(key)
+            is_own = all(members.get(name) == text for name, text in self.added.items())
+            return bool(is_own and members.keys() == self.names)
+        except (ValueError, AttributeError):
+            return False
+
+    def of_batch(self, batch: RecordBatch) -> RecordBatch:
+        """Return the records of `batch` that can be of the table: all of them if no router adds a text to its keys."""
+        if not self.added:
+            return batch
+        return batch.filter(pa.array([key is not None and self.has(key) for key in batch.column("key").to_pylist()]))
+
+
 def can_own(settings: Settings, table: VerifiedTable, key: bytes) -> bool:
     """Return True if `key` can be the record key of a row of the table: written again, it has the same bytes."""
     format_ = format_of(settings, table.shape)
-    if not _has_fields(format_, key):
+    if not OwnKeys.of(format_).has(key):
         return False
     try:
         listed = ListedKeys.read(format_, [read_key(key)])
     except (KeyRefused, ValueError):
         return False
     return bool(read_keys(listed.records, table.form.of_table).to_pylist() == [key])
-
-
-def _has_fields(format_: TableFormat, key: bytes) -> bool:
-    """Return True if `key` is a JSON object with the names and the router's texts that the table's record keys have."""
-    added = format_.added_to_keys
-    try:
-        members = json.loads(key)
-        is_own = all(members.get(name) == text for name, text in added.items())
-        return bool(is_own and members.keys() == {field.name for field in format_.view.key} | added.keys())
-    except (ValueError, AttributeError):
-        return False
 
 
 def _where(format_: TableFormat, keys: Sequence[bytes]) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,41 @@ def test_what_differs_behind_a_gap_is_sent_and_nothing_else(play: CapturedDataba
     assert ops(play, orders, before) == {"r": [302, 304, 306, 308, 310, 320, 340], "d": [331], "t": [331]}
     for proof in play.verdicts():
         assert proof.comparison.faults() == []
+
+
+def test_deletions_of_the_gap_are_sent_for_tables_of_one_topic(play: CapturedDatabase) -> None:
+    first, second = (play.create(replace(ORDERS, name=name), 300) for name in ("orders_1", "orders_2"))
+    router = {
+        "transforms": "one",
+        "transforms.one.type": "io.debezium.transforms.ByLogicalTableRouter",
+        "transforms.one.topic.regex": r"(.*)\.shop\.orders_.*",
+        "transforms.one.topic.replacement": "$1.orders",
+    }
+    settings = {**_SETTINGS, **router}
+    with play.job(settings) as job:
+        job.wait_until_streaming()
+        play.drain(job)
+        job.wait_until("the snapshot was sent", lambda: "The snapshot is complete" in play.log.read_text())
+        job.stop()
+    before = read_all(play.kafka, f"{play.prefix}.orders", (0, 1))
+    with sql(play) as cursor:
+        cursor.execute(f"DELETE FROM {first.sql} WHERE id = 200")
+        cursor.execute(f"UPDATE {second.sql} SET version = version + 1 WHERE id = 100")
+        purge(cursor)
+
+    with play.job(settings) as job:
+        await_closed(play, job, 1)
+        job.stop()
+
+    sent = [each for each in read_all(play.kafka, f"{play.prefix}.orders", (0, 1)) if each not in before]
+    keys = [json.loads(each.key or b"{}") for each in sent]
+    ops_ = ["t" if each.value is None else json.loads(each.value)["op"] for each in sent]
+    texts = [key["__dbz__physicalTableIdentifier"].rpartition(".")[2] for key in keys]
+    assert sorted(zip(texts, (key["id"] for key in keys), ops_, strict=True)) == [
+        ("orders_1", 200, "d"),
+        ("orders_1", 200, "t"),
+        ("orders_2", 100, "r"),
+    ]
 
 
 def shown_gap(play: CapturedDatabase) -> GapStatus:

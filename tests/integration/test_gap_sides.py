@@ -95,4 +95,4 @@ def test_a_task_that_does_not_reach_mysql_says_so_to_the_driver(spark: SparkSess
     compared = GapComparison(spark, settings, tables(), GtidSet(), Allowance())
 
     with closing(compared), pytest.raises(ServerUnreachable, match="MySQL"):
-        compared.run(ClientSettings("unused:1"), {}, {table.topic: [RangePart(None, None, None)] for table in tables()})
+        compared.run(ClientSettings("unused:1"), {}, [[RangePart(None, None, None)] for _ in tables()])
