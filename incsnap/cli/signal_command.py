@@ -44,7 +44,7 @@ _OF_ALL = ("worker", "channel", "name")
 @click.option("--to", "last", metavar="JSON", help='Greatest values of columns to read: {"id": 1999}.')
 @click.option("--sample", metavar="1/N", help="Read one row in N.")
 @click.option("--seed", type=int, help="Number that chooses the rows of a sample. Default: 0.")
-@click.option("--whole-table", is_flag=True, help="Let MySQL walk through the whole table to find keys.")
+@click.option("--whole-table", is_flag=True, help="Let MySQL walk through the whole table to find keys or a range.")
 @click.option(
     "--limit",
     "limits",

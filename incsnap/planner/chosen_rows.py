@@ -105,7 +105,7 @@ class ChosenRowsOf:
             raise _refused(f"the table has no column {', '.join(unknown)}")
         columns = [fields[name].column for name in named]
         order = _order_of_range(entry, view, surrogate, columns)
-        if not order.index:
+        if not order.index and not chosen.walks:
             raise _no_index(list(named))
         modes = self._settings.modes
         limits = [
@@ -158,7 +158,10 @@ def _read(format_: TableFormat, keys: Iterable[list[str]]) -> Iterator[ListedKey
 
 
 def _order_of_range(entry: CatalogEntry, view: TableView, surrogate: str, columns: list[Column]) -> Ordering:
-    """Return an order that begins with `columns`: that of the key, or that of an index for one other column."""
+    """Return an order that begins with `columns`: that of the key, or for one other column that of an index.
+
+    The order has no index if no index begins with this column.
+    """
     names = [column.name for column in columns]
     if view.identity or surrogate:
         order = ordering_of(entry, view, surrogate)
@@ -175,8 +178,8 @@ def _order_of_range(entry: CatalogEntry, view: TableView, surrogate: str, column
 def _no_index(names: list[str]) -> TableRefused:
     listed = ", ".join(names)
     return _refused(
-        f"no index begins with {listed}, so the range can only be found by a walk through the whole table: create an"
-        f" index, or ask for the walk with an additional condition on {listed} in place of the range"
+        f"no index begins with {listed}, so each chunk would walk through the whole table: create an index, allow the"
+        f" walk with incsnap-whole-table=true, or give an additional condition on {listed} in place of the range"
     )
 
 

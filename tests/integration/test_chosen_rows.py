@@ -360,6 +360,17 @@ def test_a_range_of_a_column_without_an_index_is_refused(
     assert not job.of(f"{topic_prefix}.{database}.t")
 
 
+def test_a_range_of_a_column_without_an_index_is_read_by_a_walk(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    cursor.execute(f"SELECT id FROM {database}.t WHERE name BETWEEN 'v29' AND 'v299'")
+    expected = sorted(row[0] for row in cursor.fetchall())
+    job = make_job()
+    ask(job, f"{database}.t", **{"from": {"name": "v29"}, "to": {"name": "v299"}}, whole_table=True)
+    assert to_end(job)["status"] == "SUCCEEDED"
+    assert sorted(read(job, f"{topic_prefix}.{database}.t")) == expected != []
+
+
 def test_keys_of_columns_without_an_index_need_a_walk(
     cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:

@@ -1,8 +1,9 @@
-"""Tests of the lists of keys that a signal names: the access to their bucket, and the deletions that are refused."""
+"""Tests of the rows that a signal names: lists of keys in a bucket, refused deletions, and ranges without an index."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -15,9 +16,11 @@ from incsnap.config.object_store import StoreAccess
 from incsnap.errors import ConfigError
 from incsnap.planner import chosen_rows
 from incsnap.planner.chosen_rows import ChosenRowsOf
-from incsnap.planner.table_ordering import CatalogEntry, TableRefused
+from incsnap.planner.table_ordering import CatalogEntry, Ordering, TableRefused
 from incsnap.snapshot.commands import ChosenRows
+from incsnap.snapshot.keys import Key
 from incsnap.tables import Column, Index, TableId, TableShape
+from incsnap.tasks.formats import format_of
 from lab.object_store import ObjectStore
 from tests.support.job_settings import loaded_with
 
@@ -101,3 +104,25 @@ def test_keys_are_taken_where_they_tell_the_table_or_nothing_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, router: dict[str, str], deletes: bool
 ) -> None:
     assert deletions_of(tmp_path, monkeypatch, deletes, **router) == ""
+
+
+def range_of(root: Path, walks: bool) -> tuple[Ordering, Key | None, Key | None]:
+    """Return the order and the limits of a range of a column without an index."""
+    shape = replace(_SHAPE, columns=(*_SHAPE.columns, Column("state", "int")))
+    entry = replace(_ENTRY, shape=shape)
+    settings = loaded_with().settings
+    chosen = ChosenRows(first='{"state":3}', last='{"state":5}', walks=walks)
+    return ChosenRowsOf(settings, Files(str(root))).range(entry, format_of(settings, shape).view, chosen, "")
+
+
+def test_a_range_without_an_index_is_read_by_a_walk_that_the_user_allows(tmp_path: Path) -> None:
+    order, first, last = range_of(tmp_path, walks=True)
+
+    assert ([column.name for column in order.columns], order.index) == (["state", "id"], "")
+    assert (first, last) == (("3",), ("5",))
+
+
+def test_a_range_without_an_index_is_refused_with_the_ways_out(tmp_path: Path) -> None:
+    ways = "create an index, allow the walk with incsnap-whole-table=true, or give an additional condition on state"
+    with pytest.raises(TableRefused, match=f"no index begins with state, .* whole table: {ways}"):
+        range_of(tmp_path, walks=False)
