@@ -182,16 +182,16 @@ def _by_topic(tables: Sequence[VerifiedTable]) -> list[tuple[str, RecordForm, li
 
     A topic is read once for all tables whose records have one form.
     """
-    found: list[tuple[str, RecordForm, list[int]]] = []
+    topics: list[tuple[str, RecordForm, list[int]]] = []
     for number, table in enumerate(tables):
-        for topic, form, numbers in found:
+        for topic, form, numbers in topics:
             # The settings of a registry have no hash, and an equal form may have other doubles.
             if topic == table.topic and form == table.form and form.doubles == table.form.doubles:
                 numbers.append(number)
                 break
         else:
-            found.append((table.topic, table.form, [number]))
-    return found
+            topics.append((table.topic, table.form, [number]))
+    return topics
 
 
 def _large_session(spark: SparkSession, allowance: Allowance) -> SparkSession:

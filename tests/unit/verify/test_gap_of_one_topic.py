@@ -83,10 +83,9 @@ def test_the_topic_is_read_once_and_each_record_counts_for_its_own_table(
 
     def in_this_process(
         _: GapComparison, parts: Sequence[Any], read_part: Callable[[Any], Iterator[RecordBatch]]
-    ) -> list[tuple[int, bytes, bool]]:
+    ) -> list[tuple[int, bytes | None, bool]]:
         batches = [batch for part in parts for batch in read_part(part)]
-        lines = [line for batch in batches for line in batch.to_pylist()]
-        return [(line["number"], line["key"], line["is_new"]) for line in lines]
+        return [(each["number"], each["key"], each["is_new"]) for batch in batches for each in batch.to_pylist()]
 
     monkeypatch.setattr(gap_sides, "read_parts", records)
     monkeypatch.setattr(gap_sides, "_large_session", lambda *_: None)
@@ -97,7 +96,7 @@ def test_the_topic_is_read_once_and_each_record_counts_for_its_own_table(
     compared = GapComparison(unused, settings, tables, GtidSet(), Allowance(tasks=1))
 
     parts = [PartitionPart(tables[0].topic, 0, 0, len(_KEYS))]
-    found = compared._records(ClientSettings("unused:1"), parts, {(tables[0].topic, 0): 2})
+    lines: Any = compared._records(ClientSettings("unused:1"), parts, {(tables[0].topic, 0): 2})
 
-    assert found == [(0, _KEYS[0], False), (1, _KEYS[1], False), (1, _KEYS[2], True)]
+    assert lines == [(0, _KEYS[0], False), (1, _KEYS[1], False), (1, _KEYS[2], True)]
     assert read == [(parts[0], tables[0].form)]
