@@ -66,7 +66,7 @@ def takeover(
     if rest and not kept.connector:
         raise ConfigError(f"{kept.where} does not name the connector, so Kafka Connect cannot be asked", NAME_IT)
     of_worker = read_worker(worker)
-    running = _running(settings, rest, of_worker, kept.connector)
+    running = _running_now(settings, rest, of_worker, kept.connector)
     if running.words:
         if not wait and not dry_run:
             raise ConfigError(
@@ -274,6 +274,25 @@ def _await_end(
             continue
         if not running.words:
             return
+
+
+def _running_now(settings: Settings, rest: str | None, worker: Mapping[str, str], connector: str) -> _Running:
+    """Return why the connector seems to run now. The parameters are those of `_running`.
+
+    A worker that does not listen at `rest` may have been killed before. So the command warns, and asks as without
+    `rest`.
+    """
+    from incsnap.cli import output
+    from incsnap.takeover.connector_state import NoWorkerListens
+
+    try:
+        return _running(settings, rest, worker, connector)
+    except NoWorkerListens as error:
+        output.warning(
+            f"{error.message}. No worker listens there, so only the group of the workers (with --worker) and records"
+            f" that arrive show whether the connector runs. If {rest} is wrong, correct --rest"
+        )
+        return _running(settings, None, worker, connector)
 
 
 def _running(

@@ -173,6 +173,42 @@ def test_an_offset_of_another_server_is_refused_before_the_connector_is_to_stop(
     assert "Ready" not in result.output
 
 
+@pytest.fixture
+def dead_address() -> str:
+    """Return an address of Kafka Connect at which no worker listens any more."""
+    with connect_rest([404]) as (address, _):
+        return address
+
+
+@pytest.mark.parametrize("options", [(), ("--wait",)], ids=["alone", "--wait"])
+def test_a_worker_that_was_killed_before_runs_no_connector_and_its_address_is_named(
+    taking: Taking, dead_address: str, options: tuple[str, ...]
+) -> None:
+    with (
+        patch.object(connector_state, "arriving_records", return_value="") as watched,
+        patch("incsnap.mysql.catalog.tables", return_value=()),
+    ):
+        result = taking.run(dead_address, *options)
+
+    assert result.exit_code == 0, result.output
+    assert f"Kafka Connect at {dead_address} does not answer" in " ".join(result.stderr.split())
+    assert "No worker listens there" in " ".join(result.stderr.split())
+    assert (watched.call_count, taking.is_written) == (1, True)
+
+
+def test_records_that_arrive_count_if_no_worker_listens(taking: Taking, dead_address: str) -> None:
+    with (
+        patch.object(connector_state, "arriving_records", side_effect=["records arrive", "records arrive", ""]),
+        patch("incsnap.mysql.catalog.tables", return_value=()),
+    ):
+        refused = taking.run(dead_address)
+        assert (refused.exit_code, taking.is_written) == (2, False), refused.output
+        assert "the connector shop still runs: records arrive" in " ".join(refused.stderr.split())
+
+        assert taking.run(dead_address, "--wait").exit_code == 0
+        assert taking.is_written
+
+
 @pytest.mark.parametrize("options", [(), ("--wait",)], ids=["alone", "--wait"])
 def test_a_dry_run_shows_what_is_found_while_the_connector_runs_and_ends(
     taking: Taking, options: tuple[str, ...]
