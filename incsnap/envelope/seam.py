@@ -83,6 +83,10 @@ class Seam:
         ends = [self.least, *(each.end for each in self.ends), *places]
         return max([*ends, self.statements] if self.statements is not None else ends)
 
+    def may_have_rows_of(self, file: str) -> bool:
+        """Return True if a topic may have rows of a transaction in binlog file `file`; "" is an unknown file."""
+        return file_number(file) <= self.last.file
+
     def has_statement(self, file: str, pos: int) -> bool:
         """Return True if the topic of schema changes has the statement at this place."""
         return RecordPlace(file_number(file), pos) < (self.statements or self.least)

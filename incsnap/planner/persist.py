@@ -118,7 +118,8 @@ class PlannedBatches:
         )
         end = self._xa.after(start, end, advance, tail)
         warn_of_sent_rows(advance.marks, self.seam(start))
-        end = replace(end, seam=self._seam_after(end))
+        seam = seam_behind(end, self.seam(end))
+        end = replace(end, seam=self.seams.keep(seam) if seam is not None else "")
         self._spark_log.force()
         remember(self._files, self._offsets, end, self._planned_with)
         return end
@@ -126,29 +127,6 @@ class PlannedBatches:
     def seam(self, offset: Offset) -> Seam | None:
         """Return which records behind `offset` another engine has sent; None for none."""
         return self.seams.read(offset.seam) if offset.seam else None
-
-    def _seam_after(self, end: Offset) -> str:
-        """Return the file of the seam for the batches behind `end`; "" once the stream is past the seam.
-
-        The rows of an XA transaction that is prepared before the seam come at its XA COMMIT, with their old places. So
-        the seam counts until each such transaction has ended.
-        Raise OffsetError if the stream comes from another server, whose places cannot be compared.
-        """
-        seam = self.seam(end)
-        if seam is None:
-            return ""
-        server = server_of(end.stream.server_uuid)
-        if server not in ("", seam.server_uuid):
-            raise OffsetError(
-                f"the binlog is that of server {server} now, but the place where another engine had stopped is in that"
-                f" of {seam.server_uuid}, and the stream has not passed it",
-                "Set database.hostname to the server of the take-over until the stream has passed that place.",
-            )
-        is_past = RecordPlace(file_number(end.stream.file), end.stream.pos) > max(seam.last, seam.asked or seam.last)
-        if is_past and not end.stream.open_gtid and not end.prepared and not end.sought:
-            _log.info("The stream has passed what a connector had sent, at %s:%d", end.stream.file, end.stream.pos)
-            return ""
-        return self.seams.keep(seam)
 
     def forget(self, end: Offset) -> None:
         """Delete what the batch that ends at `end` was the last to need. The batch is done."""
@@ -163,6 +141,31 @@ class PlannedBatches:
         self._xa.forget(end.batch)
         delete_spent(self._buffers, end)
         self._offsets.forget(end)
+
+
+def seam_behind(end: Offset, seam: Seam | None) -> Seam | None:
+    """Return the seam for the batches behind `end`; None once the stream is past the seam.
+
+    The rows of an XA transaction that is prepared before the seam come at its XA COMMIT, with their old places. So the
+    seam counts until each such transaction has ended. One that is prepared in a later binlog file does not count: its
+    user may have forgotten it.
+    Raise OffsetError if the stream comes from another server, whose places cannot be compared.
+    """
+    if seam is None:
+        return None
+    server = server_of(end.stream.server_uuid)
+    if server not in ("", seam.server_uuid):
+        raise OffsetError(
+            f"the binlog is that of server {server} now, but the place where another engine had stopped is in that"
+            f" of {seam.server_uuid}, and the stream has not passed it",
+            "Set database.hostname to the server of the take-over until the stream has passed that place.",
+        )
+    is_past = RecordPlace(file_number(end.stream.file), end.stream.pos) > max(seam.last, seam.asked or seam.last)
+    waits = end.sought or any(seam.may_have_rows_of(each.file) for each in end.prepared)
+    if is_past and not end.stream.open_gtid and not waits:
+        _log.info("The stream has passed what a connector had sent, at %s:%d", end.stream.file, end.stream.pos)
+        return None
+    return seam
 
 
 def behind_taken(first: Offset, taken: TakenOver, files: Files, logged: tuple[str, int]) -> Offset:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from incsnap.binlog.xa_parts import XaMark
 from incsnap.envelope.seam import Seam
-from incsnap.events import file_number
 
 _log = logging.getLogger(__name__)
 
@@ -23,8 +22,7 @@ def warn_of_sent_rows(marks: Sequence[XaMark], seam: Seam | None) -> None:
     transaction that was not found in the binlog has no file. It was prepared before the job's beginning.
     """
     for mark in marks if seam is not None else ():
-        file = mark.transaction.file
-        if mark.rolled_back and seam is not None and (not file or file_number(file) <= seam.last.file):
+        if mark.rolled_back and seam is not None and seam.may_have_rows_of(mark.transaction.file):
             _log.warning(
                 "The XA transaction %s%s is rolled back. A connector may have sent its rows at XA PREPARE, and they"
                 " stay in the topics: `incsnap verify --repair` finds and corrects them",
