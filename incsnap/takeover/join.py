@@ -16,7 +16,7 @@ from incsnap.checkpoint.taken_over import TakenOver, write_taken_over
 from incsnap.config.settings import Settings
 from incsnap.config.topics import schema_topic, topics_of, transaction_topic
 from incsnap.envelope.seam import RecordPlace, Seam
-from incsnap.errors import ConfigError, IncsnapError, shorten
+from incsnap.errors import ConfigError, IncsnapError
 from incsnap.events import file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
@@ -24,7 +24,6 @@ from incsnap.kafka.topic_ends import ends_by_topic
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.session import connect
 from incsnap.mysql.start_place import require_sendable
-from incsnap.mysql.xa import prepared_xids
 from incsnap.snapshot.context import Request
 from incsnap.takeover.connector_offset import ConnectorOffset
 from incsnap.takeover.continued_snapshot import requests_of
@@ -42,6 +41,7 @@ from incsnap.takeover.offset_place import (
 from incsnap.takeover.partitioners import refuse_partitioner
 from incsnap.takeover.record_places import ADD_PLACES, PlaceForm
 from incsnap.takeover.written_records import WrittenRecords, truncations_between, written_records
+from incsnap.takeover.xa_warnings import xa_warnings
 from incsnap.tasks.formats import format_of
 from incsnap.verify.record_reading import for_table
 
@@ -78,11 +78,7 @@ def join(
             lines.append(f"The connector does not send {delivered - offset.gtids}: these transactions count as sent.")
         require_sendable(connection, delivered, "the connector's offset", _PURGED)
         least = place_of(connection, offset)
-        if xids := prepared_xids(connection):
-            warnings.append(
-                f"XA transactions are prepared: {shorten(', '.join(xids))}. Debezium sends rows at XA PREPARE. After an"
-                " XA ROLLBACK such rows stay in the topics, and the job's log says so"
-            )
+        warnings += xa_warnings(connection)
         topics = _topics(connection, settings)
         warnings += topics.warnings
         if partitioner:
