@@ -37,13 +37,13 @@ def requests_of(
             lines.append(f"{waiting.name} was to be read and is not captured: it is left out.")
             continue
         columns = (waiting.surrogate,) if waiting.surrogate else keys.get(waiting.name, ())
-        chosen = _rest(running, columns) if number == 0 else None
+        chosen, problem = _rest(running, columns) if number == 0 else (None, "")
         if chosen is not None and not _can_be_read(settings, table, waiting.surrogate, chosen):
             chosen = None
         requests.append(Request(running.signal, DataCollection(table, waiting.condition, waiting.surrogate, chosen)))
         where = "begins at its first row" if chosen is None else f"goes on behind the key {chosen.first}"
-        if number == 0 and running.problem:
-            where += f", because the connector's last key cannot be read: {running.problem}"
+        if problem:
+            where += f", because the connector's last key cannot be read: {problem}"
         lines.append(f"The snapshot of {waiting.name} (signal {running.signal}) {where}.")
     return tuple(requests), lines
 
@@ -64,29 +64,34 @@ def _can_be_read(settings: Settings, table: TableId, surrogate: str, chosen: Cho
     return True
 
 
-def _rest(running: RunningSnapshot, columns: Sequence[str]) -> ChosenRows | None:
+def _rest(running: RunningSnapshot, columns: Sequence[str]) -> tuple[ChosenRows | None, str]:
     """Return the rows of the first table that are not read; None if the table is to be read from its beginning.
 
-    The row of the last key is read again, because a range contains its ends.
+    The text says why the last key cannot be read; "" if it can, or if the reason is not its values. The row of the last
+    key is read again, because a range contains its ends.
     """
     if running.last_key is None or running.maximum_key is None:
-        return None
+        return None, running.problem
     try:
         first, last = (
             json.dumps(dict(zip(columns, map(_limit, key), strict=True)), ensure_ascii=False)
             for key in (running.last_key, running.maximum_key)
         )
-    except (TypeError, ValueError):
-        return None
-    return ChosenRows(first=first, last=last)
+    except TypeError as error:
+        return None, str(error)
+    except ValueError:
+        return None, ""
+    return ChosenRows(first=first, last=last), ""
 
 
 def _limit(value: Any) -> int | str:
-    """Return a value of a key in a form that a range takes. Raise TypeError if it has none."""
+    """Return a value of a key in a form that a range takes. Raise TypeError, which names the value, if it has none."""
     if isinstance(value, int | str) and not isinstance(value, bool):
         return value
-    if isinstance(value, datetime) and value.tzinfo is None:
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            raise TypeError("an instant of a DATETIME or TIMESTAMP, whose time zone the offset does not have")
         return value.isoformat(" ")
-    if isinstance(value, date | time) and not isinstance(value, datetime):
+    if isinstance(value, date | time):
         return value.isoformat()
     raise TypeError(f"a value of the type {type(value).__name__}")

@@ -231,6 +231,8 @@ def _temporal(value: _Object) -> date | time | datetime:
     """Return a value of java.time. Its parts stand in one block behind a number for the class."""
     (content,) = value.more
     kind, rest = content[0], content[1:]
+    if kind == 1:
+        raise NotUnderstood("an object of the class java.time.Duration (a TIME)")
     if kind == 2:
         seconds, nanoseconds = struct.unpack(">qi", rest)
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)

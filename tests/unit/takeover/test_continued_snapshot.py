@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
 import pytest
 
 from incsnap.config.settings import Settings
@@ -68,5 +72,51 @@ def test_a_key_that_cannot_be_read_is_named_with_the_table_that_has_it(settings:
     assert lines == [
         "The snapshot of shop.orders (signal ad-hoc) begins at its first row, because the connector's last key cannot"
         " be read: an object of the class java.util.UUID.",
+        "The snapshot of shop.lines (signal ad-hoc) begins at its first row.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("last", "maximum", "shown"),
+    [
+        (date(2026, 11, 27), date(2026, 11, 28), "2026-11-27"),
+        (datetime(2026, 11, 27, 1, 2, 3), datetime(2026, 11, 28), "2026-11-27 01:02:03"),
+        (time(1, 2, 3), time(4), "01:02:03"),
+    ],
+    ids=["DATE", "a time without a zone", "a time of a day"],
+)
+def test_a_key_that_needs_no_time_zone_goes_on(settings: Settings, last: Any, maximum: Any, shown: str) -> None:
+    running = RunningSnapshot("ad-hoc", (WaitingTable("shop.orders"),), (last,), (maximum,))
+
+    (request,), (line,) = requests_of(settings, running, _CAPTURED, _KEYS)
+
+    assert request.collection.chosen is not None
+    assert request.collection.chosen.first == f'{{"id": "{shown}"}}'
+    assert line == f'The snapshot of shop.orders (signal ad-hoc) goes on behind the key {{"id": "{shown}"}}.'
+
+
+@pytest.mark.parametrize(
+    ("last", "reason"),
+    [
+        (
+            datetime(2026, 11, 27, tzinfo=UTC),
+            "an instant of a DATETIME or TIMESTAMP, whose time zone the offset does not have",
+        ),
+        (Decimal("1.5"), "a value of the type Decimal"),
+    ],
+    ids=["DATETIME", "DECIMAL"],
+)
+def test_the_reason_is_given_for_a_key_whose_values_are_no_limit_of_a_range(
+    settings: Settings, last: Any, reason: str
+) -> None:
+    waiting = (WaitingTable("shop.orders"), WaitingTable("shop.lines"))
+    running = RunningSnapshot("ad-hoc", waiting, (last,), (last,))
+
+    requests, lines = requests_of(settings, running, _CAPTURED, _KEYS)
+
+    assert [each.collection for each in requests] == [DataCollection(_ORDERS), DataCollection(_LINES)]
+    assert lines == [
+        "The snapshot of shop.orders (signal ad-hoc) begins at its first row, because the connector's last key cannot"
+        f" be read: {reason}.",
         "The snapshot of shop.lines (signal ad-hoc) begins at its first row.",
     ]

@@ -53,6 +53,10 @@ _ZONED = (
     "aced0005757200135b4c6a6176612e6c616e672e4f626a6563743b90ce589f1073296c0200007870000000017372000d6a61"
     "76612e74696d652e536572955d84ba1b2248b20c00007870771506000007ea0b1b071a0736b6f3d30007000355544378"
 )
+_DURATION = (
+    "aced0005757200135b4c6a6176612e6c616e672e4f626a6563743b90ce589f1073296c0200007870000000017372000d6a61"
+    "76612e74696d652e536572955d84ba1b2248b20c00007870770d010000000000000e8b0000000078"
+)
 _FILE = (
     "aced00057372000c6a6176612e696f2e46696c65042da4450e0de4ff0300014c0004706174687400124c6a6176612f6c616e"
     "672f537472696e673b78707400022f787702002f78"
@@ -86,7 +90,14 @@ def test_the_map_of_a_standalone_worker_is_read() -> None:
     assert read_object(bytes.fromhex(_MAP)) == {b'["c",{"server":"s"}]': b'{"file":"binlog.000001"}', b"k": None}
 
 
-@pytest.mark.parametrize(("text", "problem"), [(_ZONED, "a time of the kind 6"), (_FILE, "the class java.io.File")])
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (_ZONED, "a time of the kind 6"),
+        (_DURATION, r"the class java\.time\.Duration \(a TIME\)"),
+        (_FILE, "the class java.io.File"),
+    ],
+)
 def test_an_object_of_another_class_is_refused_by_name(text: str, problem: str) -> None:
     with pytest.raises(NotUnderstood, match=problem):
         read_object(bytes.fromhex(text))
