@@ -134,7 +134,9 @@ def test_the_rest_of_an_xa_rows_event_comes_at_xa_commit(
         event = [row for row in cursor.fetchall() if str(row[2]).startswith("Write_rows")][1]
     settings = settings_of(mysql_address, kafka_address, topic_prefix, database)
     # Debezium sees no beginning of the transaction. So its place is the end of the rows event.
-    place = join(settings, ConnectorOffset(before, file, int(event[4]), row=11)).place
+    joined = join(settings, ConnectorOffset(before, file, int(event[4]), row=11))
+    assert any(each.startswith("XA transactions are prepared: ") for each in joined.warnings)
+    place = joined.place
     assert place.seam.least == RecordPlace(file_number(file), int(event[1]), 11)
     write_taken_over(Files(str(tmp_path)), place)
     run(f"XA COMMIT {name}")
