@@ -13,8 +13,7 @@ from incsnap.columns.arrow import Array, RecordBatch
 from incsnap.envelope.seam import DELETION_STEP, ROW_STEP, TOMBSTONE_STEP, RecordPlace
 from incsnap.errors import ConfigError
 from incsnap.events import file_number
-from incsnap.takeover.record_places import TRUNCATED
-from incsnap.verify.record_reading import DELETION, TOMBSTONE, UNREADABLE
+from incsnap.verify.record_reading import DELETION, TOMBSTONE, TRUNCATED, UNREADABLE
 from incsnap.verify.topic_side import PartitionPart
 
 

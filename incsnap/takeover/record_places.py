@@ -42,8 +42,6 @@ RECORD_PLACES = pa.schema(
         ("gtid", pa.string()),
     ]
 )
-#: The value of the column `state` for a record of a TRUNCATE: it has a place and no row. `verify` reads no such record.
-TRUNCATED = 4
 _READABLE = ("json", "json-schema", "ext-json", "avro")
 #: What an unwrapped row must show. `op` or `snapshot` tells rows of a snapshot from changes.
 _SHOWN = (("source", "file"), ("source", "pos"), ("source", "row"), ("", "op"), ("source", "snapshot"))
@@ -152,10 +150,7 @@ def record_places(messages: Sequence[Any], form: PlaceForm) -> RecordBatch:
             values = as_json(values, form.values.value_avro)
         own, gtids = _of_sources(values, form.name)
         read = read_values(values, replace(form.values, value_avro=None))
-        state, *columns = (read.column(name) for name in ("state", "is_snapshot", "file", "pos", "row_number"))
-        # An envelope of another operation has a place too.
-        is_truncation = pc.and_(pc.equal(state, UNREADABLE), read.column("file").is_valid())
-        columns = [pc.if_else(is_truncation, pa.scalar(TRUNCATED, pa.int8()), state), *columns]
+        columns = [read.column(name) for name in ("state", "is_snapshot", "file", "pos", "row_number")]
     else:
         columns = _of_rows(messages, values, form)
     keys = pa.array([each.key() for each in messages], pa.binary())

@@ -93,9 +93,8 @@ def find_envelopes(values: BytesArray) -> Envelopes | None:
     kinds = np.where(is_there, packets.data[np.where(is_there, op + len(_OP), 0)], 0).astype(np.uint8)
     is_row = np.isin(kinds, np.frombuffer(b"cur", np.uint8))
     start = np.where(is_row, after + len(_AFTER), 0)
-    # A TRUNCATE (t) has no key, so it is the deletion of no row.
-    is_deletion = (kinds == ord("d")) | (kinds == ord("t"))
-    if not (~is_there | is_deletion | (is_row & (packets.data[start] == ord("{")))).all():
+    has_no_row = (kinds == ord("d")) | (kinds == ord("t"))
+    if not (~is_there | has_no_row | (is_row & (packets.data[start] == ord("{")))).all():
         return None
     rows = Spans(packets, start, np.where(is_row, source - start, 0))
     return Envelopes(rows, kinds, Spans(packets, np.where(is_there, source, 0), np.where(is_there, op - source, 0)))

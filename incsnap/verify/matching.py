@@ -33,7 +33,7 @@ class HashedRecords:
     row: Numbers  #: hash of each row, 0 for none
     partition: Numbers  #: partition of each record
     time: Numbers  #: Kafka's time of each record
-    state: Numbers  #: ROW, DELETION, TOMBSTONE or UNREADABLE
+    state: Numbers  #: a state of `record_reading`
     is_snapshot: Numbers  #: whether a snapshot has read the row
     file: Numbers  #: number of the binlog file of the event, -1 for none
     pos: Numbers  #: position of the event

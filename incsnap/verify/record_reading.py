@@ -29,8 +29,8 @@ from incsnap.verify.edited_form import EditedRows, NotRepeatable, rows_as_edited
 from incsnap.verify.edited_reading import edited_rows
 from incsnap.verify.envelope_spans import find_envelopes
 
-#: The values of the column `state`.
-ROW, DELETION, TOMBSTONE, UNREADABLE = range(4)
+#: The values of the column `state`. The record of a TRUNCATE has no key.
+ROW, DELETION, TOMBSTONE, UNREADABLE, TRUNCATED = range(5)
 #: The columns that `read_values` makes. `file`, `pos`, `row_number`: place of the event; null without one.
 VALUES = pa.schema(
     [
@@ -207,7 +207,8 @@ def read(values: BytesArray, form: RecordForm, *, places: bool = True) -> Readin
     named = envelopes.places() if envelopes is not None and places else None
     if envelopes is None or (places and named is None):
         return _read_by_patterns(values, form, places=places)
-    state = np.select([envelopes.kinds == 0, envelopes.is_row], [TOMBSTONE, ROW], DELETION).astype(np.int8)
+    kinds = [envelopes.kinds == 0, envelopes.is_row, envelopes.kinds == ord("t")]
+    state = np.select(kinds, [TOMBSTONE, ROW, TRUNCATED], DELETION).astype(np.int8)
     rows = envelopes.rows
     if form.respelled and form.value_avro is None:
         rows = spans_of(respelled(binary(rows), form.doubles))
@@ -268,11 +269,11 @@ def _without_schema(values: BytesArray, before: str = _PAYLOAD) -> BytesArray:
 def _envelopes(payload: BytesArray, absent: BytesArray) -> RecordBatch:
     parts = pc.extract_regex(payload, "^" + _ENVELOPE)
     after, op = pc.struct_field(parts, "after"), pc.struct_field(parts, "op")
-    # A TRUNCATE (t) has no key, so it is the deletion of no row.
     matched = pc.and_(parts.is_valid(), pc.is_in(op, pa.array([b"c", b"u", b"r", b"d", b"t"])).fill_null(False))
     source = pc.extract_regex(pc.struct_field(parts, "source"), _SOURCE)
     is_row = pc.and_(matched, pc.is_in(op, pa.array([b"c", b"u", b"r"]))).fill_null(False)
-    state = pc.if_else(absent, TOMBSTONE, pc.if_else(is_row, ROW, pc.if_else(matched, DELETION, UNREADABLE)))
+    others = pc.if_else(matched, pc.if_else(pc.equal(op, b"t"), TRUNCATED, DELETION), UNREADABLE)
+    state = pc.if_else(absent, TOMBSTONE, pc.if_else(is_row, ROW, others))
     return pa.RecordBatch.from_arrays(
         [
             state.cast(pa.int8()),

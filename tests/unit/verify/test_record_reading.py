@@ -17,6 +17,7 @@ from incsnap.verify.record_reading import (
     DELETION,
     ROW,
     TOMBSTONE,
+    TRUNCATED,
     UNREADABLE,
     RecordForm,
     read_keys,
@@ -99,7 +100,7 @@ def test_a_truncation_is_no_row_and_shows_its_place(odd: bytes | None) -> None:
     batch = read_values(pa.array([envelope("t", None, None), *([] if odd is None else [odd])], pa.binary()), PLAIN)
 
     first = batch.slice(0, 1).to_pylist()[0]
-    assert (first["state"], first["row"], first["is_snapshot"]) == (DELETION, None, False)
+    assert (first["state"], first["row"], first["is_snapshot"]) == (TRUNCATED, None, False)
     assert (first["file"], first["pos"]) == ("binlog.000012", 345)
 
 
