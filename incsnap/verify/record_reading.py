@@ -183,7 +183,7 @@ def read_keys(keys: BytesArray, form: RecordForm) -> BytesArray:
 class Reading:
     """The values of records: the state of each, and where its row lies."""
 
-    state: npt.NDArray[np.int8]  #: ROW, DELETION, TOMBSTONE or UNREADABLE
+    state: npt.NDArray[np.int8]  #: one of the values of `state` for each record
     rows: Spans  #: rows; length 0 for a record without one
     is_snapshot: npt.NDArray[np.bool_]  #: whether a snapshot has read the row
     places: tuple[Array, Array, Array] | None = None  #: columns file, pos and row_number of VALUES; None: not asked for

@@ -86,9 +86,7 @@ def read_parts(
 class RecordsRemoved(IncsnapError):
     """An error: Kafka has removed the oldest records of a topic after its offsets were asked for."""
 
-    hint = (
-        "Retention or a request has removed records while the topic was read. Run the command again, without --resume."
-    )
+    hint = "Retention or a request has removed records meanwhile. Begin again, and without --resume."
 
 
 def messages_of(
