@@ -19,9 +19,9 @@ _NO_TIMES = re.compile(r"\{0+[,}]")
 def refuse_differences(tree: Node) -> None:
     """Raise re.error if the two engines may match the expression differently.
 
-    A reference to a group inside a negative look-around or a repetition is refused. So is a repetition of a part that
-    may match no text and holds an anchor or a look-around. The third is a look-behind that holds a possessive
-    repetition or an atomic group.
+    A reference to a group inside a negative look-around or a repetition is refused. So is a repetition, other than
+    `?`, of a part that may match no text and holds an anchor or a look-around. The third is a look-behind that holds a
+    possessive repetition or an atomic group.
     """
     groups: list[str] = []
     for number in list(_references(tree, "", groups)):
@@ -40,8 +40,8 @@ def _references(tree: Node, place: str, groups: list[str]) -> Iterator[int]:
             if opening in ("(?<=", "(?<!") and _never_gives_back(inner):
                 raise re.error("a possessive repetition or (?> in a look-behind is not understood")
             yield from _references(inner, "a negative look-around" if opening in _NEGATIVE else place, groups)
-        case Repeated(inner):
-            if _may_be_empty(inner) and _looks_around(inner):
+        case Repeated(inner, count):
+            if count != "?" and _may_be_empty(inner) and _looks_around(inner):
                 raise re.error("a repetition of an anchor or a look-around that may stand alone is not understood")
             yield from _references(inner, "a repetition", groups)
         case _:

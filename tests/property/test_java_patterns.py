@@ -92,7 +92,7 @@ def test_random_patterns_match_as_java_matches_them_or_are_refused(java: JavaReg
         ("(?iu)[ß]", "ẞ"), ("(?iu)k", "\u212a"), ("(?i)k", "\u212a"), ("a(?i)b|c", "C"), ("(?i:a)a", "AA"),
         ("[a-z&&[^bc]]", "d"), ("[a-z&&[^bc]]", "b"), ("[a-d&&[b]c]", "c"), ("a$\r\n", "a\r\n"), (".", "\u2028"),
         (r"\bä\b", "ä"), (r"\s", "\x0b"), (r"\w", "ä"), ("[a-[b]]", "-"), (r"(a)(?i)\1", "aA"), (r"\x4\Q1\E", "A"),
-        (r"\Qa.b\E+", "a.bb"), ("(?m)^a$\n", "a\n"),
+        (r"\Qa.b\E+", "a.bb"), ("(?:^|_)?x", "_x"), ("(?:^|_)?x", "x"), ("(?m)^a$\n", "a\n"),
     ],
 )  # fmt: skip
 def test_a_pattern_that_is_understood_means_what_it_means_to_java(java: JavaRegex, pattern: str, text: str) -> None:
