@@ -1,4 +1,4 @@
-"""Fixtures: a job on a server that leaves names out of its table maps, and jobs that take signals from a file."""
+"""Fixtures: a job on a server that leaves names out of its table maps, jobs with a file of signals, and a database."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab.addresses import MySqlAddress
+from lab.captured_database import CapturedDatabase, captured_database
 from tests.support.minimal_shop import Shop
 from tests.support.planned_job import MakeJob, planned_jobs, settings_of
 from tests.support.waiting import PATIENCE_SECONDS
@@ -43,3 +44,12 @@ def make_job(
     settings = partial(settings_of, mysql_address, kafka_address, topic_prefix, database, **files)
     with planned_jobs(settings, tmp_path) as make:
         yield make
+
+
+@pytest.fixture
+def play(
+    mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str, tmp_path: Path
+) -> Iterator[CapturedDatabase]:
+    """Yield an empty captured database."""
+    with captured_database(mysql_address, kafka_address, database, topic_prefix, tmp_path) as made:
+        yield made

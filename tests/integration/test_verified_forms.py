@@ -6,8 +6,7 @@ import base64
 import io
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import fastavro
 import pytest
@@ -22,8 +21,7 @@ from incsnap.tables import TableId
 from incsnap.verify.evidence import connector_offsets
 from incsnap.verify.report import TableReport, write_differences
 from incsnap.verify.verification import Choice, verify_tables
-from lab.addresses import MySqlAddress
-from lab.captured_database import CapturedDatabase, captured_database
+from lab.captured_database import CapturedDatabase
 from lab.running_job import write_properties
 from tests.support.faulty_topic import deliver_everything, send
 from tests.support.kafka import Read
@@ -126,14 +124,6 @@ def json_record(key: object, value: object, head: bytes = b"") -> Read:
     """Return a record of JSON. `head` stands before its key and value."""
     written_key, written_value = (head + json.dumps(each, separators=(",", ":")).encode() for each in (key, value))
     return Read(0, 0, written_key, written_value)
-
-
-@pytest.fixture
-def play(
-    mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str, tmp_path: Path
-) -> Iterator[CapturedDatabase]:
-    with captured_database(mysql_address, kafka_address, database, topic_prefix, tmp_path) as made:
-        yield made
 
 
 def compared(

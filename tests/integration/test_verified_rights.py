@@ -6,7 +6,6 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -19,8 +18,7 @@ from incsnap.tables import TableId
 from incsnap.verify.evidence import connector_offsets
 from incsnap.verify.report import TableReport, require_tables
 from incsnap.verify.verification import Choice, verify_tables
-from lab.addresses import MySqlAddress
-from lab.captured_database import CapturedDatabase, captured_database
+from lab.captured_database import CapturedDatabase
 from lab.running_job import write_properties
 from tests.integration.test_verified_forms import json_record
 from tests.support.faulty_topic import deliver_everything, send
@@ -43,14 +41,6 @@ def spark() -> Iterator[SparkSession]:
     session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     yield session
     session.stop()
-
-
-@pytest.fixture
-def play(
-    mysql_address: MySqlAddress, kafka_address: str, database: str, topic_prefix: str, tmp_path: Path
-) -> Iterator[CapturedDatabase]:
-    with captured_database(mysql_address, kafka_address, database, topic_prefix, tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

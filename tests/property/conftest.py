@@ -7,9 +7,9 @@ checks.
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, settings
+
+from tests.support.profile import PROFILE
 
 _COMMON = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -17,4 +17,4 @@ settings.register_profile("check", _COMMON, max_examples=30, derandomize=True)
 settings.register_profile("dev", _COMMON, max_examples=100, derandomize=True)
 settings.register_profile("ci", _COMMON, max_examples=2_000, derandomize=True)
 settings.register_profile("nightly", _COMMON, max_examples=50_000)
-settings.load_profile(os.environ.get("INCSNAP_PROFILE", "dev"))
+settings.load_profile(PROFILE)
