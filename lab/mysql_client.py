@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pymysql
 from pymysql.connections import Connection
 
+from incsnap.mysql.driver_internals import LightConnection
 from lab.addresses import MySqlAddress
 
 
@@ -16,9 +16,9 @@ def connect(
     """Return a session with utf8mb4 and autocommit.
 
     `connect_timeout` is in seconds. `read_timeout` is how many seconds one statement may take, also for sending it.
-    `options` are further arguments of `pymysql.connect`.
+    `options` are further arguments of PyMySQL's `Connection`.
     """
-    return pymysql.connect(
+    return LightConnection(
         host=address.host,
         port=address.port,
         user=address.user,

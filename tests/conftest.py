@@ -30,10 +30,8 @@ from lab.servers import Servers
 from lab.servers import servers as start_servers
 
 _VERSIONS = pytest.StashKey[list[str]]()
-#: When this process began, in seconds of the monotonic clock.
-_BEGAN = pytest.StashKey[float]()
-#: Folders whose tests run whole jobs. These tests are left out on a machine that is too slow for all of them.
-_WHOLE_JOBS = ("e2e", "faults")
+#: Folders whose tests need no servers.
+_WITHOUT_SERVERS = ("unit", "property")
 
 
 @pytest.fixture(scope="module")
@@ -165,20 +163,19 @@ def umask() -> Iterator[None]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_VERSIONS] = []
-    config.stash[_BEGAN] = time.monotonic()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test of a whole job if the run has taken more than `INCSNAP_WHOLE_JOBS_SECONDS` until now."""
-    limit = float(os.environ.get("INCSNAP_WHOLE_JOBS_SECONDS", "inf"))
-    whole_job = item.path.parent.name in _WHOLE_JOBS and item.get_closest_marker("servers")
-    if whole_job and time.monotonic() - item.config.stash[_BEGAN] > limit:
-        pytest.skip(f"runs a whole job, and this run has taken more than {limit:.0f} s until now")
+    """Skip a test that needs servers if the time `INCSNAP_SERVERS_UNTIL` (seconds since 1970) has passed."""
+    if item.get_closest_marker("servers") and time.time() > float(os.environ.get("INCSNAP_SERVERS_UNTIL", "inf")):
+        pytest.skip("needs servers, and the time for such tests is over on this machine")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # This file takes five minutes. If it came last in the random order, one of the two workers would wait for it.
-    items.sort(key=lambda item: item.path.name != "test_golden.py")
+    # The golden file takes five minutes. If it came last in the random order, one of the two workers would wait for it.
+    # Tests that need no servers come next, because a slow machine leaves out some of those that need servers.
+    first = {"golden": 0} | dict.fromkeys(_WITHOUT_SERVERS, 1)
+    items.sort(key=lambda item: first.get(item.path.relative_to(item.config.rootpath / "tests").parts[0], 2))
     if not os.environ.get("INCSNAP_LONG"):
         for item in items:
             if item.get_closest_marker("long"):

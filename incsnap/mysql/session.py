@@ -17,6 +17,7 @@ from pymysql.constants import ER
 from incsnap.config.servers import MySqlSettings
 from incsnap.errors import IncsnapError, ServerAway, ServerUnreachable, shorten
 from incsnap.mysql.amazon_login import token
+from incsnap.mysql.driver_internals import LightConnection, unchecked_tls
 from incsnap.mysql.error_codes import GONE, NOT_LET_IN
 
 #: lock_wait_timeout: most seconds that a SELECT waits for an ALTER TABLE. MySQL's default is one year.
@@ -75,7 +76,7 @@ def dial(settings: MySqlSettings, *, read_timeout: float = 60.0) -> Connection[A
 
     The tail needs the difference between a lost server and a refusal.
     """
-    return pymysql.connect(
+    return LightConnection(
         host=settings.hostname,
         port=settings.port,
         user=settings.user,
@@ -106,11 +107,13 @@ def _tls(settings: MySqlSettings) -> dict[str, Any]:
         return {"ssl_disabled": True}
     if settings.ssl_mode == "preferred" and settings.ssl_cert is None:
         return {}
-    context = ssl.create_default_context(cafile=settings.ssl_ca)
-    # Certificates that MySQL generates have no key identifiers, which Python 3.13 would refuse.
-    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
-    context.check_hostname = settings.ssl_mode == "verify_identity"
-    context.verify_mode = ssl.CERT_REQUIRED if settings.ssl_mode.startswith("verify") else ssl.CERT_NONE
+    if settings.ssl_mode.startswith("verify"):
+        context = ssl.create_default_context(cafile=settings.ssl_ca)
+        # Certificates that MySQL generates have no key identifiers, which Python 3.13 would refuse.
+        context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+        context.check_hostname = settings.ssl_mode == "verify_identity"
+    else:
+        context = unchecked_tls()
     if settings.ssl_cert is not None:
         context.load_cert_chain(
             settings.ssl_cert, settings.ssl_key, settings.ssl_key_password.get_secret_value() or None

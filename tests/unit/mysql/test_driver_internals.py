@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -12,7 +13,15 @@ import pymysql
 import pytest
 from pymysql.constants import COMMAND, ER
 
-from incsnap.mysql.driver_internals import drop, read_packet, read_time_out, send_command, socket_of, stream_of
+from incsnap.mysql.driver_internals import (
+    LightConnection,
+    drop,
+    read_packet,
+    read_time_out,
+    send_command,
+    socket_of,
+    stream_of,
+)
 
 _GREETING = (
     b"\x0a8.4.0\0" + bytes(4) + b"12345678\0" + b"\x00\x82" + b"\xff\x02\x00" + b"\x08\x00" + b"\x15" + bytes(10)
@@ -27,7 +36,7 @@ def ends() -> Iterator[tuple[Any, socket.socket]]:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener, ThreadPoolExecutor() as pool:
         listener.settimeout(60)
         accepted = pool.submit(_log_in, listener)
-        connection: Any = pymysql.connect(
+        connection: Any = LightConnection(
             port=listener.getsockname()[1], user="cdc", connect_timeout=60, read_timeout=60, write_timeout=60
         )
         with closing(accepted.result(60)) as peer:
@@ -97,3 +106,14 @@ def test_a_read_time_out_ends_with_its_block(ends: tuple[Any, socket.socket]) ->
     with read_time_out(connection, 0.05), pytest.raises(pymysql.err.OperationalError, match="timed out"):
         read_packet(connection)
     assert connection._read_timeout == before
+
+
+def test_no_certificates_are_loaded_that_nobody_checks(ends: tuple[Any, socket.socket]) -> None:
+    connection, _ = ends
+    assert (connection.ctx.verify_mode, connection.ctx.check_hostname) == (ssl.CERT_NONE, False)
+    assert connection.ctx.get_ca_certs() == []
+    # TLS is used if the server has it, as with PyMySQL's own class.
+    assert (connection.ssl, connection._ssl_required) == (True, False)
+    checked = ssl.create_default_context()
+    other: Any = LightConnection(defer_connect=True, ssl=checked, connect_timeout=1, read_timeout=1, write_timeout=1)
+    assert other.ctx is checked

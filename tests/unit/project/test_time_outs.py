@@ -44,6 +44,7 @@ _ADMIN = Bound(("request_timeout",))
 BOUNDS: Mapping[str, Bound] = {
     "pymysql.connect": _MYSQL,
     "connections.Connection": _MYSQL,
+    "LightConnection": _MYSQL,
     "urlopen": _timeout(2),
     "HTTPConnection": _timeout(2),
     "HTTPSConnection": _timeout(2),
