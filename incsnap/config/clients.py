@@ -17,16 +17,35 @@ _RENAMED = {
     "max.request.size": "message.max.bytes",
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "ssl.keystore.key": "ssl.key.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.truststore.certificates": "ssl.ca.pem",
 }
+#: Settings of the Java clients that librdkafka does not have; `*` at the end of a name stands for any text.
 JAVA_ONLY = words(
     """
     key.serializer value.serializer key.deserializer value.deserializer partitioner.class buffer.memory max.block.ms
     interceptor.classes metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
     partitioner.ignore.keys partitioner.adaptive.partitioning.enable max.poll.records ssl.protocol ssl.provider
     ssl.enabled.protocols ssl.secure.random.implementation ssl.keystore.type ssl.truststore.type
-    ssl.truststore.password auto.include.jmx.reporter bootstrap.servers
+    ssl.truststore.password auto.include.jmx.reporter bootstrap.servers partitioner.availability.timeout.ms
+    compression.gzip.level compression.lz4.level compression.zstd.level metadata.max.idle.ms config.providers
+    socket.connection.setup.timeout.max.ms transaction.two.phase.commit.enable security.providers
+    ssl.trustmanager.algorithm ssl.keymanager.algorithm ssl.engine.factory.class default.api.timeout.ms
+    exclude.internal.topics partition.assignment.strategy share.acquire.mode sasl.login.connect.timeout.ms
+    sasl.login.read.timeout.ms sasl.login.retry.backoff.ms sasl.login.retry.backoff.max.ms
+    sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
+    sasl.login.refresh.window.jitter sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+    sasl.oauthbearer.assertion.template.file sasl.oauthbearer.clock.skew.seconds
+    sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer sasl.oauthbearer.header.urlencode
+    sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+    sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope.claim.name
+    confluent.* metrics.context.*
     """
 )
+_JAVA_ONLY_PREFIXES = tuple(name[:-1] for name in JAVA_ONLY if name.endswith("*"))
 #: Brokers to which Kafka Connect sends records, whatever the worker's brokers are.
 _OWN_BROKERS = ("producer.override.bootstrap.servers", "producer.bootstrap.servers")
 #: Java classes that do a login. Without them the login would fail, so they are refused.
@@ -36,7 +55,9 @@ AMAZON = "incsnap.amazon"
 #: MSK's login by IAM, and the package of its Java classes. Amazon's library for Python takes their place.
 _OF_AMAZON, _MODULE = "AWS_MSK_IAM", "software.amazon.msk.auth.iam."
 _REGION = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.(?:vpce\.)?amazonaws\.com")
-_OPTION = re.compile(r"""(aws\w+)\s*=\s*["']([^"']*)["']""")
+_OPTION = re.compile(r"""(aws\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"';]+))""")
+#: Options of MSK's login that are obeyed: profile, role, and name of the role's session.
+_OPTIONS = ("awsProfileName", "awsRoleArn", "awsRoleSessionName")
 _OURS = {
     "transactional.id": "free to choose: each bucket has its own, so that a restarted writer fences the old one",
     "enable.auto.commit": "free to choose: the job stores its progress in its own offset",
@@ -87,7 +108,7 @@ def client_settings(reader: SettingsReader, prefix: str) -> dict[str, str]:
             reader.problem(whole, "supported: it names a Java class, which does not run here. Log in by SCRAM or TLS")
         elif name in ("sasl.mechanism", "sasl.mechanisms") and value.upper() == _OF_AMAZON:
             settings |= {"sasl.mechanism": "OAUTHBEARER", AMAZON: _of_amazon(reader, given)}
-        elif name in JAVA_ONLY:
+        elif name in JAVA_ONLY or name.startswith(_JAVA_ONLY_PREFIXES):
             ignored.append(whole)
         else:
             settings[_RENAMED.get(name, name)] = value
@@ -98,12 +119,19 @@ def client_settings(reader: SettingsReader, prefix: str) -> dict[str, str]:
 
 
 def _of_amazon(reader: SettingsReader, given: Mapping[str, tuple[str, str]]) -> str:
-    """Return region, profile, role and name of its session for `AMAZON`; "" for what is not given."""
-    _, jaas = given.get("sasl.jaas.config", ("", ""))
-    options = dict(_OPTION.findall(jaas))
+    """Return region, profile, role and name of its session for `AMAZON`; "" for what is not given.
+
+    Warn of other options of the login.
+    """
+    whole, jaas = given.get("sasl.jaas.config", ("", ""))
+    options = {name: "".join(texts) for name, *texts in _OPTION.findall(jaas)}
+    if others := sorted(options.keys() - set(_OPTIONS)):
+        reader.warnings.append(
+            f"{whole}: no effect of {', '.join(others)}, which Amazon's library for Python does not have."
+            f" {', '.join(_OPTIONS)} are obeyed"
+        )
     region = _REGION.search(f"{reader['bootstrap.servers']},{reader['signal.kafka.bootstrap.servers']}")
-    names = ("awsProfileName", "awsRoleArn", "awsRoleSessionName")
-    return "|".join([region[1] if region else "", *(options.get(name, "") for name in names)])
+    return "|".join([region[1] if region else "", *(options.get(name, "") for name in _OPTIONS)])
 
 
 def _jaas(reader: SettingsReader, whole: str, value: str) -> Mapping[str, str]:

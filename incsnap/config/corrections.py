@@ -24,7 +24,7 @@ from incsnap.config.older_names import (
     tombstone_handling,
 )
 from incsnap.config.patterns import split_list
-from incsnap.config.references import PLACEHOLDER, is_withheld, placeholder, shown_value, variable_for
+from incsnap.config.references import is_withheld, placeholder, shown_value, variable_for, with_variables
 from incsnap.config.secrets import is_secret, without_salt
 from incsnap.config.without_effect import reason_of
 from signals.regex import exact_name
@@ -253,7 +253,7 @@ def _additions(values: Mapping[str, str], start: str) -> dict[str, Change]:
 
 
 def _with_reference(change: Change, value: str, values: Mapping[str, str]) -> Change:
-    """Return `change` with `${NAME}` in the value written as `${env:NAME}`, which incsnap resolves.
+    """Return `change` with placeholders such as `${NAME}` written as `${env:NAME}`, which incsnap resolves.
 
     A secret of asterisks alone becomes a reference too.
     """
@@ -264,7 +264,7 @@ def _with_reference(change: Change, value: str, values: Mapping[str, str]) -> Ch
     if not placeholder(change.new, text, values):
         return change
     reason = "The value comes from the environment."
-    return Change(change.old, change.new, PLACEHOLDER.sub(r"${env:\1}", text), f"{change.reason} {reason}".strip())
+    return Change(change.old, change.new, with_variables(text), f"{change.reason} {reason}".strip())
 
 
 def _with_database(change: Change, value: str, values: Mapping[str, str]) -> Change:

@@ -4,20 +4,19 @@ These forms are supported:
 
     properties    as Kafka Connect standalone and Debezium Server read them
     JSON          the body of `POST /connectors` or `PUT .../config`, its "config" alone, the answer of
-                  `GET /connectors?expand=info` with one connector, or the `connectorConfiguration` of MSK Connect
+                  `GET /connectors?expand=info` with one connector, or a document of MSK Connect (`msk_connect`)
     YAML or JSON  a resource of Kubernetes (`resources`), or the document of a JSON form above, written as YAML
 
 The content decides, because the key of a ConfigMap may have any name. Only lines such as `name: value`, which may be
 properties or YAML, are properties in a file whose name ends with `.properties`.
 https://docs.confluent.io/platform/current/connect/references/restapi.html
-https://docs.aws.amazon.com/MSKC/latest/mskc/API_CreateConnector.html
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,9 @@ import yaml
 
 from incsnap.config import repeated_names
 from incsnap.config.form import JSON, Form, form_of
+from incsnap.config.msk_connect import beside
 from incsnap.config.parse_faults import fault, plain, refuse_generators, refuse_other_languages, repair
-from incsnap.config.resources import CONNECTORS, HINT, LIST, WORKERS, Found, Kinds, Steps, only_resource
+from incsnap.config.resources import CONNECTORS, HINT, LIST, WORKERS, Found, Kinds, Steps, not_run, only_resource
 from incsnap.config.secrets import without_salt
 from incsnap.errors import ConfigError
 
@@ -45,6 +45,7 @@ class Document:
     repeated: tuple[str, ...] = ()  #: names that stand more than once; the last value is used
     place: Steps = ()  #: leads to the object with the settings; in YAML the first index counts the documents
     outside: frozenset[str] = frozenset()  #: those names in `values` that do not stand in the object with the settings
+    not_run: str = ""  #: the field of the document that asks Kafka Connect not to run the connector; "" for none
 
 
 def read_document(path: str | Path) -> dict[str, str]:
@@ -96,7 +97,7 @@ def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS, form: Form
         repeated = repeated_names.in_json(text) if form is Form.JSON else repeated_names.in_yaml(text)
         values = _values(path, {**settings.outside, **settings.config})
         outside = values.keys() - {str(name) for name in settings.config}
-        return Document(text, form, values, repeated, settings.place, frozenset(outside))
+        return Document(text, form, values, repeated, settings.place, frozenset(outside), settings.not_run)
     except RecursionError:
         raise ConfigError(f"{path} is nested too deeply", HINT) from None
     # tags of YAML such as `!!int x` raise ValueError, LookupError or TypeError
@@ -122,7 +123,7 @@ def _of_json(path: str | Path, document: Any, kinds: Kinds) -> Found:
         raise ConfigError(f"{path} has no settings", HINT)
     if document.get("kind") in (*CONNECTORS, *WORKERS, LIST):
         resource = only_resource(path, [document], kinds)
-        return Found(resource.config, resource.outside, resource.place[1:])
+        return replace(resource, place=resource.place[1:])
     answers = [name for name, each in document.items() if isinstance(each, dict) and "info" in each]
     if len(answers) > 1:
         raise ConfigError(f"{path} has {len(answers)} connectors", "Give each job a file of its own.")
@@ -134,18 +135,10 @@ def _of_json(path: str | Path, document: Any, kinds: Kinds) -> Found:
                 f"{path}: {holder} is not an object but a text", "Write this text, which is JSON, as the file."
             )
         if isinstance(document.get(holder), dict):
-            return Found(document[holder], _beside(document), (holder,))
+            outside = beside(document, document[holder])
+            outside["name"] = document.get("name", outside["name"])
+            return Found(document[holder], outside, (holder,), not_run(document, "initial_state"))
     return Found(document, {}, ())
-
-
-def _beside(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that stand beside the object with the settings: the connector's name, and MSK's brokers."""
-    cluster = document.get("kafkaCluster")
-    cluster = cluster.get("apacheKafkaCluster") if isinstance(cluster, dict) else None
-    return {
-        "name": document.get("name", document.get("connectorName")),
-        "bootstrap.servers": cluster.get("bootstrapServers") if isinstance(cluster, dict) else None,
-    }
 
 
 def _of_yaml(path: str | Path, documents: Sequence[Any], kinds: Kinds) -> Found:

@@ -67,7 +67,7 @@ class Corrected:
     text: str  #: the whole file, in its own form
     changes: tuple[Change, ...]  #: the corrections that `text` has
     problem: str  #: all problems that remain, as one text; "" if a job can start with the file
-    warnings: tuple[str, ...]  #: names that the old file gives more than once, one line each
+    warnings: tuple[str, ...]  #: about the old document, one line each
     only_unfilled: bool  #: whether the problems are only placeholders, variables and files that are missing here
 
 
@@ -126,7 +126,7 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
         _settings(reader, str(path))
     except _InvalidSettings as error:
         problem, only_unfilled = error.message, set(error.problems) <= set(reader.unfilled)
-    return Corrected(text, changes, problem, _repeated(path, document), only_unfilled)
+    return Corrected(text, changes, problem, _remarks(path, document), only_unfilled)
 
 
 def log_format_of(path: str | Path, worker: str | Path | None = None) -> str:
@@ -163,15 +163,17 @@ def _reader(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader
     """Return a reader for both files, and where its settings come from."""
     document, of_worker = open_document(path), None if worker is None else open_worker(worker)
     made = _reader_of(document.values, {} if of_worker is None else of_worker.values)
-    made[0].warnings += [*_repeated(path, document), *(_repeated(worker, of_worker) if worker and of_worker else ())]
+    made[0].warnings += [*_remarks(path, document), *(_remarks(worker, of_worker) if worker and of_worker else ())]
     return made
 
 
-def _repeated(path: str | Path, document: Document) -> tuple[str, ...]:
-    """Return a warning for each name that a file gives more than once."""
-    return tuple(
+def _remarks(path: str | Path, document: Document) -> tuple[str, ...]:
+    """Return a warning for each name that a file gives more than once, and for a connector that is not to run."""
+    repeated = [
         f"{path}: {without_salt(name)} stands more than once; the last value is used" for name in document.repeated
-    )
+    ]
+    idle = f"{path}: {document.not_run} has no effect: the job runs as soon as it is started"
+    return (*repeated, *([idle] if document.not_run else ()))
 
 
 def _reader_of(own: Mapping[str, str], of_worker: Mapping[str, str]) -> tuple[SettingsReader, Origins]:
@@ -208,6 +210,7 @@ def _settings(reader: SettingsReader, source: str, *, to_kafka: bool = True) -> 
     unused = unused_names(reader.names(), converters.names(reader))
     unsupported.refuse(reader)
     overlooked.refuse_patterns(reader)
+    overlooked.warn_of_amazons_driver(reader)
     is_connectors = reader.given("connector.class") and not reader.has_worker
     hints = {
         "topic.prefix": "Debezium 1 called it database.server.name" if reader.given("database.server.name") else "",

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 #: Settings that a connector inherits from the file of its Kafka Connect worker. Others concern only the worker.
 CONVERTERS = ("key.converter", "value.converter")
-_INHERITED = ("bootstrap.servers", *CONVERTERS)
+_INHERITED = ("bootstrap.servers", "header.converter", *CONVERTERS)
+#: A setting of workers. Kafka Connect does not read it from a connector's file.
+_OF_WORKER_ALONE = "topic.creation.enable"
 _INHERITED_PREFIXES = ("producer.", *(f"{name}." for name in CONVERTERS))
 
 
@@ -18,9 +20,12 @@ def inherited(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[s
         name: value
         for name, value in worker.items()
         # A connector with its own converter does not inherit options of the worker's converter.
-        if (name in _INHERITED or name.startswith(_INHERITED_PREFIXES))
-        and (not connector.get(name) or name in idle)
-        and not name.startswith(own)
+        if name == _OF_WORKER_ALONE
+        or (
+            (name in _INHERITED or name.startswith(_INHERITED_PREFIXES))
+            and (not connector.get(name) or name in idle)
+            and not name.startswith(own)
+        )
     }
 
 

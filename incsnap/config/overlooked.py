@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from operator import attrgetter
 
 from incsnap.config.reader import SettingsReader
@@ -20,6 +21,23 @@ _DOTS = {
     "column.include.list": ("database.table.column", 2),
     "column.exclude.list": ("database.table.column", 2),
 }
+
+#: Setting of Debezium -> a regex of values by which Amazon's Java driver connects.
+_AMAZON = {
+    "database.protocol": "aws-wrapper",
+    "database.jdbc.driver": r"software\.(amazon|aws)\.",
+    "driver.wrapperPlugins": r"\biam\b",
+}
+_LOGIN = "incsnap.database.login"
+
+
+def warn_of_amazons_driver(reader: SettingsReader) -> None:
+    """Add a warning to `reader` if Amazon's Java driver may do the login to MySQL, and no login is chosen."""
+    found = [name for name, regex in _AMAZON.items() if reader.given(name) and re.search(regex, reader.text(name))]
+    if found and not reader.given(_LOGIN):
+        note = f"Amazon's Java driver does not run here. For its login by IAM set {_LOGIN}=rds-iam"
+        reader.idle |= dict.fromkeys(found, f"{note}.")
+        reader.warnings.append(f"{', '.join(found)}: {note}")
 
 
 def warn_of_converters(reader: SettingsReader, formats: Formats) -> None:

@@ -21,10 +21,15 @@ from incsnap.config.listed import OPTIONS, owner
 from incsnap.config.secrets import HIDDEN, is_masked, is_secret, without_password
 from incsnap.errors import shorten
 
-#: `${NAME}` without a provider, as shells, envsubst and Compose files replace it. Kafka Connect does not.
-PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-#: Whole values of examples and templates: `<host>`, `<host>:9092`, `{{ host }}`, `$HOST`.
-_TO_FILL_IN = re.compile(r"<[^<>]+>(:\d+)?|\{\{[^{}]+\}\}|\$([A-Z][A-Z0-9_]*)")
+#: `${NAME}` without a provider, as shells, envsubst and Compose files replace it; `${var.name}` of Terraform,
+#: `${db.name}` of Maven and Spring, and `${{ secrets.NAME }}` of GitHub's workflows. Kafka Connect replaces none.
+_PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][\w.-]*)\}|\$\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
+#: Objects that hold the variables of Terraform and GitHub.
+_HOLDER = re.compile(r"^(vars?|env|secrets)\.")
+#: Whole values of examples: `<host>`, `<host>:9092`, `$HOST`.
+_TO_FILL_IN = re.compile(r"<[^<>]+>(?::\d+)?|\$([A-Z][A-Z0-9_]*)")
+#: Parts of values: `{{ host }}` of templates, `$(HOST)` of Kubernetes and make.
+_PART_TO_FILL_IN = re.compile(r"\$?\{\{[^{}]+\}\}|\$\(([A-Z][A-Z0-9_]*)\)")
 #: Beginnings of settings whose values may look like a template and be none.
 _TEXTS = (*OPTIONS, "spark.")
 #: Ends of options of transforms that Kafka Connect and Debezium fill in themselves: groups of a regular expression in
@@ -83,12 +88,27 @@ def shown_value(value: str, *, hidden: bool) -> str:
 
 
 def placeholder(name: str, value: str, settings: Mapping[str, str]) -> str:
-    """Return the first `${NAME}` in the value of the setting `name` that nobody has filled in, or "" if there is none.
+    """Return the first placeholder in the value of the setting `name` that nobody has filled in, or "" for none.
 
     `settings` are those of the file. They say of which class a transform is.
     """
-    left = None if _is_filled_in(name, settings) else PLACEHOLDER.search(value)
+    left = None if _is_filled_in(name, settings) else _PLACEHOLDER.search(value)
     return left[0] if left else ""
+
+
+def with_variables(value: str) -> str:
+    """Return `value` with references to the environment in place of placeholders.
+
+    >>> with_variables("${HOST}:${db.port}, ${{ secrets.NAME }}")
+    '${env:HOST}:${env:DB_PORT}, ${env:NAME}'
+    """
+    return _PLACEHOLDER.sub(_variable, value)
+
+
+def _variable(left: re.Match[str]) -> str:
+    """Return the reference to the environment that stands for a match of `_PLACEHOLDER`."""
+    name = _HOLDER.sub("", left[1] or left[2])
+    return f"${{env:{name}}}" if name.isidentifier() else variable_for(name)
 
 
 def _is_filled_in(name: str, settings: Mapping[str, str]) -> bool:
@@ -111,16 +131,19 @@ def is_withheld(name: str, value: str) -> bool:
 def unfilled(name: str, value: str, settings: Mapping[str, str]) -> str:
     """Return what is to be written in place of the value of the setting `name` that nobody has filled in, or "".
 
-    A password may be any text, so a password is unfilled only with `${NAME}` or asterisks alone. `settings` are those
-    of the file.
+    A password may be any text, so a password is unfilled only with a placeholder in `${}` or asterisks alone.
+    `settings` are those of the file.
     """
     if is_withheld(name, value):
         return f"only asterisks, which stand for a value that is not shown. Write its value, or {variable_for(name)}"
     if left := placeholder(name, value, settings):
-        return f"{left} is not filled in. Write its value, or ${{env:{left[2:]}"
-    if name.startswith(_TEXTS) or is_secret(name) or not (open_ := _TO_FILL_IN.fullmatch(value)):
+        return f"{left} is not filled in. Write its value, or {with_variables(left)}"
+    if name.startswith(_TEXTS) or is_secret(name):
         return ""
-    return f"{shorten(value)} is not filled in. Write its value" + (f", or ${{env:{open_[2]}}}" if open_[2] else "")
+    open_ = _TO_FILL_IN.fullmatch(value) or _PART_TO_FILL_IN.search(value)
+    if open_ is None:
+        return ""
+    return f"{shorten(open_[0])} is not filled in. Write its value" + (f", or ${{env:{open_[1]}}}" if open_[1] else "")
 
 
 def providers_of(worker: Mapping[str, str]) -> dict[str, str]:

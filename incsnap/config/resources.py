@@ -10,7 +10,7 @@ https://docs.confluent.io/operator/current/co-manage-connectors.html
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +43,17 @@ class Found:
     config: Mapping[str, Any]  #: the settings
     outside: Mapping[str, Any]  #: settings that follow from other parts of the document
     place: Steps  #: leads to `config`
+    not_run: str = ""  #: the field that asks Kafka Connect not to run the connector, with its value; "" for none
 
     def below(self, *steps: str | int) -> Found:
         """Return the settings of a document that holds this one behind the keys `steps`."""
-        return Found(self.config, self.outside, (*steps, *self.place))
+        return replace(self, place=(*steps, *self.place))
+
+
+def not_run(holder: Mapping[str, Any], *names: str) -> str:
+    """Return the first of the fields `names` in `holder` that asks for a paused or stopped connector, or ""."""
+    texts = ((name, str(holder.get(name)).lower()) for name in names)
+    return next((f"{name}: {text}" for name, text in texts if text in ("paused", "stopped", "true")), "")
 
 
 def only_resource(path: str | Path, documents: Sequence[Any], kinds: Kinds) -> Found:
@@ -65,7 +72,7 @@ def only_resource(path: str | Path, documents: Sequence[Any], kinds: Kinds) -> F
     if not isinstance(spec, dict) or not isinstance(spec.get(holder, {}), dict):
         raise ConfigError(f"{path}: the {kind} has no spec with a {holder}", HINT)
     outside = _worker(path, spec) if kinds is WORKERS else _connector(spec, metadata)
-    return Found(spec.get(holder, {}), outside, (*place, "spec", holder))
+    return Found(spec.get(holder, {}), outside, (*place, "spec", holder), not_run(spec, "state", "pause"))
 
 
 def _connector(spec: Mapping[str, Any], metadata: Any) -> dict[str, Any]:

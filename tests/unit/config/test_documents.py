@@ -714,3 +714,54 @@ def test_nobody_who_gave_a_worker_is_advised_to_give_one(tmp_path: Path) -> None
 def test_a_worker_whose_settings_are_elsewhere_is_refused(worker: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=message):
         read_worker(written(tmp_path / "worker.yml", worker))
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        ({**REST, "initial_state": "PAUSED"}, "initial_state: paused"),
+        ({**REST, "initial_state": "STOPPED"}, "initial_state: stopped"),
+        ({**REST, "initial_state": "RUNNING"}, ""),
+        ("state: stopped", "state: stopped"),
+        ("state: running", ""),
+        ("pause: true", "pause: true"),
+        ("pause: false", ""),
+    ],
+)
+def test_a_document_that_pauses_its_connector_is_warned_of(document: object, field: str, tmp_path: Path) -> None:
+    if isinstance(document, str):
+        config = json.dumps({**JOB, "bootstrap.servers": "k:9092"})
+        document = f"kind: KafkaConnector\nspec:\n  {document}\n  config: {config}\n"
+    job = written(tmp_path / "job", document)
+    shown = CliRunner().invoke(commands, ["config", str(job)])
+    fixed = CliRunner().invoke(commands, ["config", "--fix", str(job)])
+    for output in (shown.output, fixed.stderr):
+        assert ("has no effect: the job runs" in " ".join(output.split())) == bool(field)
+        assert field in output
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ({"topic.creation.enable": "false"}, "topics would still be created"),
+        ({"header.converter": "a.B"}, "a.B would not write headers"),
+    ],
+)
+def test_a_worker_that_asks_for_what_is_not_supported_stops_the_start(
+    setting: dict[str, str], sentence: str, tmp_path: Path
+) -> None:
+    (name,) = setting
+    worker = written(tmp_path / "worker.properties", properties({**WORKER, **setting}))
+    job = written(tmp_path / "job.json", JOB)
+    with pytest.raises(ConfigError, match=f"{name}: not supported, {sentence}"):
+        read(job, worker)
+    (row,) = (each for each in explain(job, worker).settings if each.name == name)
+    assert (row.origin, row.fate) == ("worker", "refused")
+    read(written(tmp_path / "other.json", {**JOB, "incsnap.ignore": name}), worker)
+
+
+def test_a_connectors_own_header_converter_wins_but_topics_are_the_workers_to_create(tmp_path: Path) -> None:
+    own = written(tmp_path / "job.json", {**JOB, "header.converter": _HEADERS, "topic.creation.enable": "true"})
+    read(own, written(tmp_path / "worker.properties", properties({**WORKER, "header.converter": "a.B"})))
+    with pytest.raises(ConfigError, match="topics would still be created"):
+        read(own, written(tmp_path / "worker.properties", properties({**WORKER, "topic.creation.enable": "false"})))

@@ -7,6 +7,7 @@ import pytest
 from incsnap.config.corrections import corrections
 from incsnap.config.load import from_properties
 from incsnap.config.record_form import record_form
+from incsnap.config.references import with_variables
 from incsnap.config.topics import context_headers
 from incsnap.errors import ConfigError
 from tests.support.job_settings import LEAST, loaded_with, problems_with
@@ -189,11 +190,31 @@ def test_a_secret_of_asterisks_is_a_value_that_is_missing(name: str) -> None:
         ("<your brokers>:9092", "Write its value"),
         ("{{ .Values.host }}", "Write its value"),
         ("$DB_HOST", "Write its value, or ${env:DB_HOST}"),
+        ("$(DB_HOST)", "Write its value, or ${env:DB_HOST}"),
+        ("${var.db_host}", "Write its value, or ${env:db_host}"),
+        ("${db.host-name}", "Write its value, or ${env:DB_HOST_NAME}"),
+        ("${{ secrets.DB_HOST }}", "Write its value, or ${env:DB_HOST}"),
+        ("${{ inputs.host || 'db' }}", "Write its value"),
     ],
 )
 def test_a_place_of_a_template_that_nobody_filled_in_stops_the_start(value: str, repair: str) -> None:
     text = problems_with(database__hostname=value)
     assert f"database.hostname: {value} is not filled in. {repair}\n" in f"{text}\n"
+
+
+@pytest.mark.parametrize("place", ["{{ env }}", "$(DB_ENV)", "${var.env}", "${{ vars.ENV }}"])
+def test_a_place_within_a_value_stops_the_start_too(place: str) -> None:
+    text = problems_with(topic__prefix=f"{place}-shop")
+    assert f"topic.prefix: {place} is not filled in. Write its value" in text
+
+
+@pytest.mark.parametrize("place", ["${var.password}", "${{ secrets.PASSWORD }}"])
+def test_a_password_may_be_a_placeholder_in_braces_only_by_mistake(place: str) -> None:
+    text = problems_with(database__password=place)
+    assert f"database.password: {place} is not filled in" in text
+    (change,) = corrections({"database.password": place}, {})
+    assert (change.new, change.value) == ("database.password", with_variables(place))
+    assert change.value in ("${env:password}", "${env:PASSWORD}")
 
 
 @pytest.mark.parametrize(
@@ -206,6 +227,13 @@ def test_a_place_of_a_template_that_nobody_filled_in_stops_the_start(value: str,
         ("database.password", "a$b{c}"),
         ("database.password", "<p>"),
         ("database.password", "$PASS"),
+        ("database.password", "$(PASS)"),
+        ("database.password", "{{pass}}"),
+        ("database.password", "a$(b){{c}}"),
+        ("database.user", "a$b(c)"),
+        ("table.include.list", r"shop\.(orders|lines)$,shop\.a\$\{b\},shop\.x{2}"),
+        ("table.include.list", r"shop\.\{\{a\}\},shop\.b$()"),
+        ("heartbeat.action.query", "UPDATE shop.t SET a = JSON_OBJECT('b', '{\"c\": {\"d\": {}}}')"),
         ("database.user", "a<b>"),
     ],
 )
@@ -268,3 +296,33 @@ def test_a_null_that_should_become_the_default_is_warned_of() -> None:
     assert any("replace.null.with.default=true has no effect" in warning for warning in given.warnings)
     for other in (loaded_with(**_UNWRAP), loaded_with(**_UNWRAP, transforms__u__replace__null__with__default="false")):
         assert not any("replace.null" in warning for warning in other.warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("database.protocol", "jdbc:aws-wrapper:mysql"),
+        ("database.jdbc.driver", "software.amazon.jdbc.Driver"),
+        ("driver.wrapperPlugins", "failover,iam"),
+    ],
+)
+def test_amazons_java_driver_is_answered_with_the_login_that_takes_its_place(name: str, value: str) -> None:
+    def sentences(**more: str) -> list[str]:
+        return [each for each in from_properties({**LEAST, name: value, **more}, {}).warnings if "rds-iam" in each]
+
+    (sentence,) = sentences()
+    assert sentence.startswith(f"{name}: ")
+    assert "set incsnap.database.login=rds-iam" in sentence
+    assert sentences(**{"incsnap.database.login": "password"}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("database.protocol", "jdbc:mysql"),
+        ("database.jdbc.driver", "com.mysql.cj.jdbc.Driver"),
+        ("driver.wrapperPlugins", "failover,efm2"),
+    ],
+)
+def test_another_java_driver_has_no_login_of_amazons(name: str, value: str) -> None:
+    assert not any("rds-iam" in each for each in from_properties({**LEAST, name: value}, {}).warnings)

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from incsnap.config.clients import AMAZON
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
@@ -79,3 +80,21 @@ def test_a_session_of_rds_has_a_token_in_place_of_a_password(monkeypatch: pytest
     elsewhere = loaded(database__hostname="db", incsnap__database__login="rds-iam", database__ssl__mode="required")
     with pytest.raises(ConfigError, match="needs a region"):
         token(elsewhere.mysql)
+
+
+@pytest.mark.parametrize("quote", ['"', "'", ""])
+def test_the_options_of_a_login_are_obeyed_or_warned_of(quote: str) -> None:
+    options = {"awsRoleArn": "arn:aws:iam::1:role/cdc", "awsRoleExternalId": "x", "awsStsRegion": "eu-west-1"}
+    listed = " ".join(f"{name}={quote}{value}{quote}" for name, value in options.items())
+    login = f"{_IAM}IAMLoginModule required {listed};"
+    given = from_properties({**_LEAST, **_MSK, "producer.sasl.jaas.config": login}, {})
+    (warning,) = (each for each in given.warnings if "aws" in each)
+    assert warning.startswith("producer.sasl.jaas.config: no effect of awsRoleExternalId, awsStsRegion, ")
+    assert given.settings.kafka.producer[AMAZON] == f"eu-west-1||{options['awsRoleArn']}|"
+
+
+def test_a_login_with_obeyed_options_alone_is_not_warned_of() -> None:
+    login = f'{_IAM}IAMLoginModule required awsProfileName="cdc profile" awsRoleSessionName="s";'
+    given = from_properties({**_LEAST, **_MSK, "producer.sasl.jaas.config": login}, {})
+    assert not any("aws" in each for each in given.warnings)
+    assert given.settings.kafka.producer[AMAZON] == "eu-west-1|cdc profile||s"
