@@ -33,11 +33,11 @@ _LOGIN = "incsnap.database.login"
 
 def warn_of_amazons_driver(reader: SettingsReader) -> None:
     """Add a warning to `reader` if Amazon's Java driver may do the login to MySQL, and no login is chosen."""
-    found = [name for name, regex in _AMAZON.items() if reader.given(name) and re.search(regex, reader.text(name))]
-    if found and not reader.given(_LOGIN):
+    of_amazon = [name for name, regex in _AMAZON.items() if reader.given(name) and re.search(regex, reader.text(name))]
+    if of_amazon and not reader.given(_LOGIN):
         note = f"Amazon's Java driver does not run here. For its login by IAM set {_LOGIN}=rds-iam"
-        reader.idle |= dict.fromkeys(found, f"{note}.")
-        reader.warnings.append(f"{', '.join(found)}: {note}")
+        reader.idle |= dict.fromkeys(of_amazon, f"{note}.")
+        reader.warnings.append(f"{', '.join(of_amazon)}: {note}")
 
 
 def warn_of_converters(reader: SettingsReader, formats: Formats) -> None:
