@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from incsnap.config.names import words
+from incsnap.config.secrets import without_password
 from incsnap.errors import ConfigError
 
 PREFIX = "apicurio."
@@ -86,7 +87,9 @@ def apicurio_settings(given: Mapping[str, str], *, avro: bool) -> ApicurioSettin
     """Return the options in `given`. `avro`: they are AvroConverter's. Raise ConfigError for an unsupported value."""
     url = given.get(URL, "").rstrip("/")
     if not (url.startswith(("http://", "https://")) and url.endswith(("/apis/registry/v2", "/apis/registry/v3"))):
-        raise ConfigError(f"{URL}={url} is not of the form http://host:port/apis/registry/v2, or .../v3")
+        raise ConfigError(
+            f"{URL}={without_password(url)} is not of the form http://host:port/apis/registry/v2, or .../v3"
+        )
     if avro and url.endswith("/v3"):
         _require_what_differs(given)
     logins: dict[str, str] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from incsnap.config import apicurio_settings as apicurio
 from incsnap.config.declarations.kinds import FLAG, one_of
@@ -70,6 +71,14 @@ _OF_CLOUD_EVENTS = {
     "json.decimal.format": ("base64", "decimals are base64; set decimal.handling.mode for others"),
     "schema.data.name": ("", "the schema of data has Debezium's name"),
 }
+#: Fields of `metadata.source` that are generated here.
+_GENERATED = ("id", "type", "traceparent", "dataSchemaName")
+#: Fields of `metadata.source` that Debezium's class reads from a header only if another option is on, and this option.
+#: `traceparent:header` is in Debezium's default. Its option is refused by `_OF_CLOUD_EVENTS`.
+_FROM_HEADER = {
+    "traceparent": "opentelemetry.tracing.attributes.enable",
+    "dataSchemaName": "schema.data.name.source.header.enable",
+}
 #: Option of converters with a registry. The other options go to the registry's client.
 _URL = "schema.registry.url"
 
@@ -114,8 +123,7 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
     if "apicurio" in given.lower() or kind == "ext-json":
         return _apicurio(reader, name, kind, options)
     url = reader.required(f"{name}.{_URL}", "the address of the schema registry, http://host:port")
-    if url and not url.startswith(("http://", "https://")):
-        reader.problem(f"{name}.{_URL}", "of the form http://host:port")
+    _check_address(reader, f"{name}.{_URL}", url)
     of_kind = {"json-schema": _OF_JSON_SCHEMAS, "protobuf": (*_STYLES, *_IDLE_OF_PROTOBUF, _KNOWN_TYPES)}
     own = (_URL, "schemas.enable", *of_kind.get(kind, ()))
     client = {option: value for option, value in options.items() if option not in own}
@@ -132,12 +140,27 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
     return choice, RegistrySettings(url=url, client=client)
 
 
+def _check_address(reader: SettingsReader, name: str, url: str) -> bool:
+    """Add a problem for the setting `name` unless `url` is an address, or is not given. Return True for an address.
+
+    A `/` in a password ends the address. A client's error would then show a part of the password as the port.
+    """
+    try:
+        if not url or (url.startswith(("http://", "https://")) and urlsplit(url).port != 0):
+            return bool(url)
+    except ValueError:
+        reader.problem(name, "of the form http://host:port, with %2F for a / in a password")
+        return False
+    reader.problem(name, "of the form http://host:port")
+    return False
+
+
 def _apicurio(
     reader: SettingsReader, name: str, kind: str, options: Mapping[str, str]
 ) -> tuple[FormatChoice, RegistrySettings]:
     """Return format and registry of one of Apicurio's converters."""
     url = reader.required(f"{name}.{apicurio.URL}", "the address of the registry, http://host:port/apis/registry/v2")
-    if not url:
+    if not url or not _check_address(reader, f"{name}.{apicurio.URL}", url):
         return FormatChoice(), RegistrySettings()
     own = _OF_JSON if kind == "ext-json" else ()
     client = {option: value for option, value in options.items() if option not in own}
@@ -166,9 +189,13 @@ def _cloud_events(reader: SettingsReader, name: str) -> FormatChoice:
     for option, (value, why) in _OF_CLOUD_EVENTS.items():
         if (reader.text(f"{name}.{option}") or value).lower() != value:
             reader.problem(f"{name}.{option}", f"{value or 'not given'}: {why}")
-    sources = (reader.text(f"{name}.metadata.source") or "value").replace(" ", "").split(",")
-    if sources[0] != "value" or any(not each.endswith(":generate") for each in sources[1:]):
-        reader.problem(f"{name}.metadata.source", "value: metadata in headers is not read")
+    first, *sources = (reader.text(f"{name}.metadata.source") or "value").replace(" ", "").split(",")
+    generated = {f"{field}:generate" for field in _GENERATED}
+    for field, option in _FROM_HEADER.items():
+        if reader.text(f"{name}.{option}").lower() != "true":
+            generated.add(f"{field}:header")
+    if first != "value" or not generated.issuperset(sources):
+        reader.problem(f"{name}.metadata.source", "value, or Debezium's default: metadata in headers is not read")
     own = (*_OF_CLOUD_EVENTS, "metadata.source", "json.schemas.enable", "extension.attributes.enable")
     others = sorted(f"{name}.{option}" for option in reader.prefixed(f"{name}.") if option not in own)
     reader.idle |= dict.fromkeys(others, "it makes no difference to CloudEvents in JSON")

@@ -11,21 +11,31 @@ from pydantic import PlainSerializer, SecretStr, SerializationInfo
 #: that librdkafka calls sensitive, and the names that Spark and Hadoop redact (`spark.redaction.regex`,
 #: `hadoop.security.sensitive-config-keys`). `spark.io.encryption.keySizeBits` and
 #: `spark.io.encryption.keygen.algorithm` are no keys, and the JVM needs them early.
-_NAMES = re.compile(
-    r"password|passphrase|secret|jaas|token|credential|user\.info|keystore\.pass"
-    r"|(access|account|private|session)[._-]?key|key\.pem|ssl_key|encryption[._-]key(?!size|gen)"
-    r"|keystore\.(key|certificate\.chain)|truststore\.certificates|oauthbearer\.config"
-    r"|fs\.azure\.(sas|oauth2)\.|fs\.adl\.oauth2\.|fs\.gs\.(encryption|proxy|auth)\.",
-    re.IGNORECASE,
+_SECRET = (
+    r"password|passphrase|passwd|passcode|pwd|(?<![a-z])pass(?![a-z])|secret|jaas|token|credential|user\.info"
+    r"|keystore\.pass|(access|account|private|session)[._-]?key|key\.pem|ssl_key|encryption[._-]key(?!size|gen)"
+    r"|keystore\.(key|certificate\.chain)|truststore\.certificates|oauthbearer\.config|connection[._-]?string"
+    r"|fs\.azure\.(sas|oauth2)\.|fs\.adl\.oauth2\.|fs\.gs\.(encryption|proxy|auth)\."
 )
+_NAMES = re.compile(_SECRET, re.IGNORECASE)
 #: The first line of a private key in PEM.
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 #: What is shown in the place of a secret.
 HIDDEN = "**********"
 #: A salt in the name of a setting, with what stands in front of it.
 _SALT = re.compile(r"([._-]salt[._-]).*", re.IGNORECASE)
-#: User and password in front of the host of a URL. The password may contain `/` and `:`.
-_IN_URL = re.compile(r"(//[^\s/:@]*:)[^\s@]*@")
+#: User and password in front of the host of a URL, or in Oracle's `thin:user/password@`. The password may contain `/`,
+#: `:` and `@`. So the last `@` ends it, except that a list may go on with another URL.
+_IN_URL = re.compile(r"(//[^\s/:]*:|:thin:[^\s/@]*/)(?:(?![,;]\w[\w+.-]*://)\S)*@", re.IGNORECASE)
+#: The name of a parameter whose value is secret. A signature is that of a link to Azure or Amazon.
+_PARAMETER = rf"[\w.-]*(?:{_SECRET}|signature|(?<![a-z])sig(?![a-z]))[\w.-]*"
+_QUOTED = r"""\{[^{}]*\}|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
+#: `?password=...&` of a URL; `Password=...;` of a connection string, which may contain blanks; `"password": "..."`.
+_IN_PARAMETERS = (
+    re.compile(rf"(?P<name>[?&]{_PARAMETER}=)(?!=)[^&\s]*", re.IGNORECASE),
+    re.compile(rf"(?P<name>(?:^|[;,({{\s\"']){_PARAMETER}=)(?!=)(?:{_QUOTED}|[^;&]*)", re.IGNORECASE),
+    re.compile(rf"(?P<name>[\"']{_PARAMETER}[\"']\s*:\s*)(?:{_QUOTED}|[^\s,}}]+)", re.IGNORECASE),
+)
 
 
 def is_secret(name: str) -> bool:
@@ -44,8 +54,17 @@ def holds_secret(text: str) -> bool:
 
 
 def without_password(text: str) -> str:
-    """Return `text` with the passwords in URLs such as `http://user:password@host` hidden."""
-    return _IN_URL.sub(rf"\1{HIDDEN}@", text)
+    """Return `text` with its secrets hidden: in URLs, in parameters, in JSON, and a private key.
+
+    >>> without_password("jdbc:mysql://db/history?user=cdc&password=s3cret&useSSL=true")
+    'jdbc:mysql://db/history?user=cdc&password=**********&useSSL=true'
+    """
+    if _PRIVATE_KEY.search(text):
+        return HIDDEN
+    text = _IN_URL.sub(rf"\1{HIDDEN}@", text)
+    for parameter in _IN_PARAMETERS:
+        text = parameter.sub(rf"\g<name>{HIDDEN}", text)
+    return text
 
 
 def without_salt(name: str) -> str:
@@ -78,7 +97,7 @@ Secret = Annotated[SecretStr, PlainSerializer(_shown)]
 def _shown_properties(values: dict[str, str], info: SerializationInfo) -> dict[str, str]:
     if revealing(info):
         return values
-    return {name: HIDDEN if is_secret(name) else value for name, value in values.items()}
+    return {name: HIDDEN if is_secret(name) else without_password(value) for name, value in values.items()}
 
 
 #: Settings that are passed to a client unchanged. Only a revealing dump shows values whose names say that they are

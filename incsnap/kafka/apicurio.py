@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from incsnap.config.apicurio_settings import ApicurioSettings, apicurio_settings
+from incsnap.config.secrets import without_password
 from incsnap.connect.avro_difference import differences
 from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
 from incsnap.kafka.refusals import SinkRefused
@@ -125,14 +126,16 @@ class ApicurioRegistry:
                     return answer.json()
         except (httpx2.HTTPError, ValueError) as error:
             raise ServerUnreachable(
-                f"Apicurio's registry {self._settings.url} does not answer {what}: {type(error).__name__} {error}",
+                f"Apicurio's registry {without_password(self._settings.url)} does not answer {what}: {type(error).__name__} {error}",
                 "Check apicurio.registry.url of key.converter and value.converter, and that the registry runs there.",
             ) from error
         raise self._refusal(what, schema, answer.status_code, _reason(answer.text))
 
     def _refusal(self, what: str, schema: str, status: int, reason: str) -> IncsnapError:
         """Return the error for the registry's HTTP status."""
-        refusal = f"Apicurio's registry {self._settings.url} refused {what}: {reason} (status {status})"
+        refusal = (
+            f"Apicurio's registry {without_password(self._settings.url)} refused {what}: {reason} (status {status})"
+        )
         if may_pass(status):
             return ServerUnreachable(refusal)
         if status in (401, 403):
@@ -164,7 +167,7 @@ def _client(settings: ApicurioSettings) -> Any:
     except OAuthError as error:
         client.close()
         raise ConfigError(
-            f"{settings.token_url} gives no token: {error}",
+            f"{without_password(settings.token_url)} gives no token: {error}",
             "Check apicurio.auth.client.id and apicurio.auth.client.secret.",
         ) from error
     except httpx2.HTTPStatusError as error:
@@ -173,7 +176,7 @@ def _client(settings: ApicurioSettings) -> Any:
         if may_pass(status):
             raise
         raise ConfigError(
-            f"{settings.token_url} gives no token: status {status}",
+            f"{without_password(settings.token_url)} gives no token: status {status}",
             "Check apicurio.auth.service.token.endpoint.",
         ) from error
     return client

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from incsnap.config.registry_settings import client_settings
+from incsnap.config.secrets import without_password
 from incsnap.connect.avro_difference import differences
 from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
 from incsnap.kafka.refusals import SinkRefused
@@ -34,7 +35,7 @@ class Registry:
         from confluent_kafka import schema_registry
 
         settings = client_settings(url, client)
-        self._url = _without_password(url)
+        self._url = _shown(url)
         self._settings = settings
         self._errors = schema_registry.SchemaRegistryError
         self._kind = kind
@@ -171,6 +172,8 @@ def _listed(lines: list[str]) -> str:
     return "".join(f"\n  {line}" for line in shown)
 
 
-def _without_password(url: str) -> str:
+def _shown(url: str) -> str:
+    """Return the address of a registry without user and password."""
     parts = urlsplit(url)
-    return url if parts.username is None else url.replace(parts.netloc, parts.netloc.rpartition("@")[2])
+    shown = url if parts.username is None else url.replace(parts.netloc, parts.netloc.rpartition("@")[2])
+    return without_password(shown)

@@ -311,6 +311,23 @@ def test_an_avro_converter_passes_its_other_settings_to_the_registry_client() ->
         from_properties({**LEAST, **avro, "value.converter.schema.registry.url": "r:8081"}, {})
 
 
+@pytest.mark.parametrize(
+    ("converter", "option"),
+    [
+        ("io.confluent.connect.avro.AvroConverter", "schema.registry.url"),
+        ("io.apicurio.registry.utils.converter.AvroConverter", "apicurio.registry.url"),
+    ],
+)
+@pytest.mark.parametrize("url", ["http://u:p-1/p-2@h/apis/registry/v2", "h://u:p-1@p-2@h/other"])
+def test_a_wrong_address_of_a_registry_shows_no_password(converter: str, option: str, url: str) -> None:
+    given = {"value.converter": converter, f"value.converter.{option}": url}
+    with pytest.raises(ConfigError, match=f"{option}: .* not of the form http://host:port") as refused:
+        from_properties({**LEAST, **given}, {})
+    assert "p-1" not in str(refused.value)
+    assert "p-2" not in str(refused.value)
+    assert ("%2F" in refused.value.message) == ("/p-2" in url)
+
+
 _PROTOBUF = {
     "value.converter": "io.confluent.connect.protobuf.ProtobufConverter",
     "value.converter.schema.registry.url": "https://r:8081",
@@ -451,10 +468,32 @@ def test_cloud_events_have_their_options() -> None:
     assert from_properties({**LEAST, **_EVENTS, **off}, {}).settings.formats.value == FormatChoice("cloudevents")
 
 
+#: The default of Debezium 3.6.1, and that of its older releases.
+_OF_EVENTS = "value,id:generate,type:generate,traceparent:header,dataSchemaName:generate"
+
+
+@pytest.mark.parametrize(
+    "source", [_OF_EVENTS, _OF_EVENTS.replace(",", ", "), "value,id:generate,type:generate", f"{_OF_EVENTS[:-8]}header"]
+)
+def test_debeziums_default_source_of_metadata_may_be_written_out(source: str) -> None:
+    written = from_properties({**LEAST, **_EVENTS, "value.converter.metadata.source": source}, {})
+    left_out = from_properties({**LEAST, **_EVENTS}, {})
+
+    assert (written.settings.formats, written.warnings) == (left_out.settings.formats, left_out.warnings)
+
+
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
         ({"key.converter": "CloudEventsConverter"}, "writes only values"),
+        ({"value.converter.metadata.source": "value,subject:generate"}, "metadata in headers is not read"),
+        (
+            {
+                "value.converter.metadata.source": "value,dataSchemaName:header",
+                "value.converter.schema.data.name.source.header.enable": "true",
+            },
+            "metadata in headers is not read",
+        ),
         ({"value.converter.serializer.type": "avro"}, "events in Avro are not written"),
         ({"value.converter.data.serializer.type": "avro"}, "data in Avro is not written"),
         ({"value.converter.metadata.source": "header"}, "metadata in headers is not read"),

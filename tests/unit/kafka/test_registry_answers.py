@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.errors import ConfigError, ServerUnreachable
+from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
 from incsnap.kafka.apicurio import ApicurioRegistry
 from incsnap.kafka.registry import Registry
 from incsnap.kafka.registry_answers import Reachable, reach
@@ -105,3 +105,13 @@ def test_a_start_waits_for_a_registry_that_does_not_listen_or_is_busy(client: Cl
         reach(client(f"http://127.0.0.1:{port}"))
     with pytest.raises(ServerUnreachable):
         reach(client(f"http://127.0.0.1:{port}"))
+
+
+@clients
+@pytest.mark.parametrize("status", [401, 422, 503])
+def test_an_error_about_a_registry_shows_no_password_of_its_address(client: Client, status: int) -> None:
+    with server(status, b"no") as port, pytest.raises(IncsnapError, match="registry http") as failed:
+        reach(client(f"http://u:p-1@p-2@127.0.0.1:{port}"))
+    assert f"127.0.0.1:{port}" in failed.value.message
+    assert "p-1" not in str(failed.value)
+    assert "p-2" not in str(failed.value)
