@@ -126,7 +126,8 @@ class ApicurioRegistry:
                     return answer.json()
         except (httpx2.HTTPError, ValueError) as error:
             raise ServerUnreachable(
-                f"Apicurio's registry {without_password(self._settings.url)} does not answer {what}: {type(error).__name__} {error}",
+                f"Apicurio's registry {without_password(self._settings.url)} does not answer {what}:"
+                f" {type(error).__name__} {error}",
                 "Check apicurio.registry.url of key.converter and value.converter, and that the registry runs there.",
             ) from error
         raise self._refusal(what, schema, answer.status_code, _reason(answer.text))
