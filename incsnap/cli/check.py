@@ -67,8 +67,7 @@ def all_findings(settings: Settings) -> list[Finding]:
         ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer),
         settings.topic_prefix,
         _topics(settings),
-        settings.topic_creation.default.partitions,
-        settings.topic_creation.default.replication_factor,
+        settings.topic_creation,
     )
     findings += [Finding("kafka", *each, waits=isinstance(each, NoAnswer)) for each in asked]
     findings += _of_signal_topic(settings)
@@ -90,7 +89,10 @@ def _of_signal_topic(settings: Settings) -> list[Finding]:
     if "kafka" not in signals.channels:
         return []
     place = (signals.kafka_bootstrap_servers, signals.kafka_topic, signals.kafka_group_id)
-    count = partitions_of_signals(*place, with_login(signals.consumer))
+    try:
+        count = partitions_of_signals(*place, with_login(signals.consumer))
+    except ConfigError as error:
+        return [Finding("signal.consumer", error.message, error.hint)]
     if count in (None, 1):
         return []
     if not count:

@@ -30,6 +30,8 @@ from incsnap.snapshot.notifications import key_range
 _TABLES, _RANGES = 12, 5
 #: Ended tables that are shown: of those that were not read completely, and of all.
 _FAILED, _NEWEST = 8, 3
+#: Remark behind figures of a job that does not run.
+_OLD = ", when the job was seen last"
 
 
 def shown(status: JobStatus, liveness: Liveness, now_ms: int) -> RenderableType:
@@ -42,9 +44,10 @@ def shown(status: JobStatus, liveness: Liveness, now_ms: int) -> RenderableType:
         return table
     bars = Table.grid(padding=(0, 2))
     for each in snapshot.tables[:_TABLES]:
-        bars.add_row(escape(each.table), *_progress(each), _rows(each))
+        rows, color = _rows(each, live=liveness.alive), "yellow" if liveness.alive else "dim"
+        bars.add_row(escape(each.table), *_progress(each, live=liveness.alive), rows)
         for line in _troubles(each):
-            bars.add_row("", "", "", f"[yellow]{escape(line)}")
+            bars.add_row("", "", "", f"[{color}]{escape(line)}")
     if len(snapshot.tables) > _TABLES:
         bars.add_row(f"... {len(snapshot.tables) - _TABLES} more", "", "", "")
     return Group(table, "", bars)
@@ -61,20 +64,21 @@ def _lines(status: JobStatus, liveness: Liveness, now_ms: int) -> Iterator[tuple
     stream = status.stream
     if stream is None:
         return
-    yield "lag", _lag(stream, live=liveness.alive)
-    took = f" took {stream.batch_ms} ms" if stream.batch_ms else ""
+    live = liveness.alive
+    yield "lag", _lag(stream, live=live)
+    took = f" took {stream.batch_ms} ms" if stream.batch_ms and live else ""
     yield "position", f"{stream.file}:{stream.pos:,}, batch {stream.batch:,}{took}"
     if status.sums.batches or stream.batch <= 1:
         yield from _sent(status, liveness)
     # Otherwise this is a DataFrame query, whose rows Spark counts.
-    yield "binlog", _purge(stream, now_ms)
+    yield "binlog", _purge(stream, now_ms, live=live)
     if stream.prepared:
         names = shorten(", ".join(stream.prepared))
         wait = "XA transaction waits for its" if len(stream.prepared) == 1 else "XA transactions wait for their"
-        yield "prepared", f"{len(stream.prepared)} {wait} XA COMMIT: {escape(names)}"
-    yield "snapshot", escape(_snapshot(status.snapshot))
+        yield "prepared", _of_then(f"{len(stream.prepared)} {wait} XA COMMIT: {escape(names)}", live=live)
+    yield "snapshot", _of_then(escape(_snapshot(status.snapshot)), live=live or not status.snapshot.active)
     if status.gap is not None:
-        color = "red" if status.gap.failure else "yellow" if status.gap.is_open else ""
+        color = "red" if status.gap.failure else ("yellow" if live else "dim") if status.gap.is_open else ""
         text = escape(gap_line(status.gap))
         yield "gap", f"[{color}]{text}[/]" if color else text
     if status.verification is not None:
@@ -125,11 +129,20 @@ def _lag(stream: StreamStatus, *, live: bool) -> str:
     behind = "" if stream.lag_bytes is None else f", {size(stream.lag_bytes)} of binlog behind the server"
     lost = "" if stream.connected or not live else "  [red]not connected to the binlog"
     text = f"{duration(stream.lag_ms / 1000)}{behind}{lost}"
-    return text if live else f"[dim]{text}, when the job was seen last"
+    return _of_then(text, live=live)
 
 
-def _purge(stream: StreamStatus, now_ms: int) -> str:
+def _of_then(text: str, *, live: bool) -> str:
+    """Return a line with figures of the present. The line is dimmed if the job does not run."""
+    return text if live else f"[dim]{text}{_OLD}"
+
+
+def _purge(stream: StreamStatus, now_ms: int, *, live: bool) -> str:
     needed = f"needs {stream.needs_file or 'nothing yet'}"
+    if not live:
+        # The earliest moment of the purge holds, as the server said it.
+        purge = f"; the server purges this file at {moment(at)} or later" if (at := stream.purge_not_before_ms) else ""
+        return _of_then(needed + purge, live=False)
     if stream.purge_not_before_ms is None:
         return f"{needed}; it is unknown when the server purges this file"
     if stream.purge_not_before_ms == 0:
@@ -159,23 +172,28 @@ def _measured(limit: LimitStatus) -> str:
     return f" (now {limit.measured:,})" if limit.measured is not None else ""
 
 
-def _progress(table: TableStatus) -> tuple[ProgressBar | str, str]:
+def _progress(table: TableStatus, *, live: bool) -> tuple[ProgressBar | str, str]:
     """Return a progress bar and the percentage, or twice "" if the number of rows is unknown.
 
-    A bar that does not move would suggest a stuck table.
+    A bar that does not move would suggest a stuck table. So a job that does not run has none.
     """
     if not table.rows_expected:
         return "", ""
     done = min(table.rows_done, table.rows_expected)
+    if not live:
+        return "", f"[dim]{100 * done / table.rows_expected:.0f} %"
     return ProgressBar(total=table.rows_expected, completed=done, width=24), f"{100 * done / table.rows_expected:.0f} %"
 
 
-def _rows(table: TableStatus) -> str:
+def _rows(table: TableStatus, *, live: bool) -> str:
+    """Return the rows that were read. Only of a job that runs they have a rate and a time left."""
     text = f"{count(table.rows_done)} rows"
     if table.rows_expected is not None and table.rows_low is not None and table.rows_high is not None:
         text += f" of about {count(table.rows_expected)}"
         if table.rows_high - table.rows_low > table.rows_expected // 50:
             text += f" ({count(table.rows_low)} to {count(table.rows_high)})"
+    if not live:
+        return _of_then(text, live=False)
     if table.rows_per_second is not None:
         text += f", {count(table.rows_per_second)} rows/s"
     if table.seconds_left is not None and table.seconds_low is not None and table.seconds_high is not None:

@@ -33,11 +33,12 @@ _BROKERS, _HISTORY_BROKERS = "bootstrap.servers", "schema.history.internal.kafka
 _SERVER_ID = "database.server.id"
 _OWN_BROKERS = "producer.override.bootstrap.servers"
 _HISTORY_PRODUCER = "schema.history.internal.producer."
-#: Beginnings of the producer's settings that a login to Kafka needs.
+_SIGNAL_CONSUMER, _SIGNAL_BROKERS = "signal.consumer.", "signal.kafka.bootstrap.servers"
+#: Beginnings of a client's settings that a login to Kafka needs.
 _LOGINS = ("security.protocol", "sasl.", "ssl.")
 _EVENT_ROUTER = "io.debezium.transforms.outbox.EventRouter"
 _UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
-_TABLE_LISTS = ("table.include.list", "table.exclude.list")
+_TABLE_LISTS = ("table.include.list", "table.exclude.list", "snapshot.include.collection.list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +153,27 @@ def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[
     if brokers and not own and not inherited.get(_BROKERS):
         reason = f"The worker had it. The value is that of {_HISTORY_BROKERS}: check that records belong there too."
         yield Change("", _BROKERS, brokers, reason)
-    if inherited or (own or brokers) != brokers:
-        return
+    login = _history_login(values)
     # The worker's login to Kafka is mostly that of the schema history.
-    logins = {present_name(name).removeprefix(_HISTORY_PRODUCER): value for name, value in values.items()}
-    for name, value in logins.items():
-        given = (f"producer.{name}", f"producer.override.{name}")
-        if name.startswith(_LOGINS) and not any(each in values for each in given):
-            yield Change("", given[0], value, "The worker had it. This is the login of the schema history.")
+    if not inherited and (own or brokers) == brokers:
+        for name, value in login.items():
+            given = (f"producer.{name}", f"producer.override.{name}")
+            if not any(each in values for each in given):
+                yield Change("", given[0], value, "The worker had it. This is the login of the schema history.")
+    asked = values.get(_SIGNAL_BROKERS) or own or inherited.get(_BROKERS) or brokers
+    if asked == brokers and "kafka" in split_list(values.get("signal.enabled.channels", "")):
+        if any(name.startswith(tuple(_SIGNAL_CONSUMER + each for each in _LOGINS)) for name in values):
+            return
+        for name, value in login.items():
+            reason = "Signals come from the same brokers. This is the login of the schema history."
+            yield Change("", _SIGNAL_CONSUMER + name, value, reason)
+
+
+def _history_login(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with which the producer of the schema history logs in, without their prefix."""
+    names = ((present_name(name), value) for name, value in values.items())
+    login = tuple(_HISTORY_PRODUCER + each for each in _LOGINS)
+    return {name.removeprefix(_HISTORY_PRODUCER): value for name, value in names if name.startswith(login)}
 
 
 def _dropped_deletions(values: Mapping[str, str]) -> Iterator[Change]:

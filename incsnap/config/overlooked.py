@@ -18,6 +18,7 @@ _CONVERTERS = {
 _DOTS = {
     "table.include.list": ("database.table", 1),
     "table.exclude.list": ("database.table", 1),
+    "snapshot.include.collection.list": ("database.table", 1),
     "column.include.list": ("database.table.column", 2),
     "column.exclude.list": ("database.table.column", 2),
 }

@@ -13,17 +13,20 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from incsnap.errors import IncsnapError
+from incsnap.config.settings import TopicCreation, TopicGroup
+from incsnap.errors import ConfigError, IncsnapError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import control_topic
 from incsnap.kafka.producer import TransactionalProducer
 from incsnap.kafka.refusals import ClientError, sink_error
-from incsnap.kafka.topics import creatable_together, partition_counts
+from incsnap.kafka.topics import CONTROL_CONFIG, creatable_together, partition_counts
 
 #: A problem and its repair, one line each.
 Finding = tuple[str, str]
 #: Errors of a broker that answers, and does not let this client in.
 _LOCKED_OUT = frozenset((KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED))
+#: Topics with the brokers' defaults.
+_BROKERS_DEFAULTS = TopicCreation()
 
 
 class NoAnswer(NamedTuple):
@@ -37,14 +40,13 @@ def cluster_check(
     settings: ClientSettings,
     prefix: str,
     topics: Iterable[str] = (),
-    partitions: int = -1,
-    replication: int = -1,
+    creation: TopicCreation = _BROKERS_DEFAULTS,
     seconds: float = 10.0,
 ) -> list[Finding]:
     """Return problems with reaching the brokers, with creating topics, and with transactions.
 
-    An empty list means success. `topics` and the control topic are validated, not created. `seconds` is the limit of
-    each of the three requests.
+    An empty list means success. `topics` and the control topic are validated, not created. `creation` has the settings
+    with which a job creates them. `seconds` is the limit of each of the three requests.
     """
     reasons: list[KafkaError] = []
     options: dict[str, Any] = {**settings.for_admin(), "error_cb": reasons.append}
@@ -56,7 +58,9 @@ def cluster_check(
         admin.list_topics(timeout=seconds)
     except KafkaException as problem:
         return [_unreachable(settings, problem, admin, reasons)]
-    findings = _creatable(admin, {control_topic(prefix), *topics}, partitions, replication, seconds)
+    control = TopicCreation(default=creation.default.model_copy(update={"config": CONTROL_CONFIG}))
+    findings = _creatable(admin, {control_topic(prefix)}, control, seconds)
+    findings += _creatable(admin, set(topics), creation, seconds)
     findings += _transactions(settings, f"incsnap-{prefix}-preflight", seconds)
     return findings
 
@@ -66,20 +70,36 @@ def partitions_of_signals(
 ) -> int | None:
     """Return how many partitions the signal topic has; 0 if the topic does not exist.
 
-    Return None if its brokers do not answer. The job waits for these brokers and logs that.
+    Return None if its brokers do not answer. The job waits for these brokers and logs that. Raise ConfigError if a
+    setting is wrong, or if the brokers do not let this consumer in.
     """
+    reasons: list[KafkaError] = []
+    options: dict[str, Any] = {
+        "log_level": 0,
+        **settings,
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": group,
+        "allow.auto.create.topics": False,
+        "error_cb": reasons.append,
+    }
     try:
-        options: dict[str, Any] = {
-            "log_level": 0,
-            **settings,
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": group,
-            "allow.auto.create.topics": False,
-        }
-        with closing(Consumer(options)) as consumer:
+        opened = Consumer(options)
+    except KafkaException as problem:
+        text = f"Settings of the signal topic's consumer are wrong: {problem.args[0].str()}"
+        raise ConfigError(text, "Correct signal.consumer.* in the file.") from problem
+    with closing(opened) as consumer:
+        try:
             return len(consumer.list_topics(topic, timeout=seconds).topics[topic].partitions)
-    except KafkaException:
+        except KafkaException:
+            consumer.poll(0)  # callbacks with the reasons run only in poll()
+    refusal = next((reason for reason in reasons if reason.code() in _LOCKED_OUT), None)
+    if refusal is None:
         return None
+    raise ConfigError(
+        f"Kafka at {bootstrap_servers} does not let the consumer of the signal topic in: {refusal.str()}",
+        "Correct signal.consumer.security.protocol and signal.consumer.sasl.* or .ssl.*. This consumer takes none of"
+        " producer.*.",
+    )
 
 
 def _unreachable(
@@ -97,36 +117,50 @@ def _unreachable(
     return (*finding,) if any(reason.code() in _LOCKED_OUT for reason in reasons) else finding
 
 
-def _creatable(admin: AdminClient, names: set[str], partitions: int, replication: int, seconds: float) -> list[Finding]:
-    """Return findings about topics that do not exist and could not be created."""
+def _creatable(admin: AdminClient, names: set[str], creation: TopicCreation, seconds: float) -> list[Finding]:
+    """Return findings about topics that do not exist and could not be created, one for all topics with one reason."""
     try:
         missing = sorted(names - partition_counts(admin, names).keys())
     except IncsnapError as error:
         return [(error.message, error.hint)]
-    findings = []
-    wishes = [NewTopic(name, num_partitions=partitions, replication_factor=replication) for name in missing]
+    groups = {name: creation.group_of(name) for name in missing}
+    wishes = [
+        NewTopic(
+            name,
+            num_partitions=group.partitions,
+            replication_factor=group.replication_factor,
+            config=dict(group.config),
+        )
+        for name, group in groups.items()
+    ]
     answers: dict[str, Any] = {}
-    for part in creatable_together(wishes, partitions):
+    for part in creatable_together(wishes, max((group.partitions for group in groups.values()), default=-1)):
         answers |= admin.create_topics(part, validate_only=True, request_timeout=seconds)
+    refused: dict[tuple[str, str], list[str]] = {}
     for name, answer in answers.items():
         try:
             answer.result()
         except KafkaException as problem:
             if problem.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                findings.append(_not_creatable(name, problem))
-    return findings
+                refused.setdefault(_refusal(groups[name], problem.args[0]), []).append(name)
+    return [
+        (f"Topic {alike[0]}{f' and {len(alike) - 1} more' if alike[1:] else ''} cannot be created: {reason}", repair)
+        for (reason, repair), alike in refused.items()
+    ]
 
 
-def _not_creatable(name: str, problem: KafkaException) -> Finding:
-    error = problem.args[0]
+def _refusal(group: TopicGroup, error: KafkaError) -> Finding:
+    """Return the reason and the repair of a topic that cannot be created. The topic belongs to `group`."""
+    settings = f"topic.creation.{group.name}"
     hints = {
         KafkaError.TOPIC_AUTHORIZATION_FAILED: "Grant CREATE on it (kafka-acls), or create it beforehand.",
         KafkaError.CLUSTER_AUTHORIZATION_FAILED: "Grant CREATE on the cluster (kafka-acls), or create it beforehand.",
-        KafkaError.INVALID_REPLICATION_FACTOR: "Set topic.creation.default.replication.factor to at most the brokers.",
-        KafkaError.INVALID_PARTITIONS: "Set topic.creation.default.partitions to 1 or more.",
+        KafkaError.INVALID_REPLICATION_FACTOR: f"Set {settings}.replication.factor to at most the brokers.",
+        KafkaError.INVALID_PARTITIONS: f"Set {settings}.partitions to 1 or more.",
+        KafkaError.INVALID_CONFIG: f"Correct {settings}.*: after the group it has the names of Kafka's topic settings.",
         KafkaError.TOPIC_EXCEPTION: "Choose a topic.prefix of letters, digits, dot, underscore and hyphen.",
     }
-    return f"Topic {name} cannot be created: {error.str()}", hints.get(error.code(), "Create it beforehand.")
+    return error.str(), hints.get(error.code(), "Create it beforehand.")
 
 
 def _transactions(settings: ClientSettings, name: str, seconds: float) -> list[Finding]:

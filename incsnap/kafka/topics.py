@@ -20,7 +20,7 @@ from incsnap.kafka.refusals import sink_error
 _T = TypeVar("_T")
 #: The control topic gets one record for each bucket and batch, and only the newest one of a job matters. With small
 #: segments, compaction comes soon.
-_CONTROL_CONFIG = {
+CONTROL_CONFIG = {
     "cleanup.policy": "compact",
     "segment.ms": "3600000",
     "segment.bytes": "16777216",
@@ -117,7 +117,7 @@ def ensure_control_topic(admin: AdminClient, prefix: str, buckets: int, replicat
     The topic never shrinks, so a bucket keeps its partition. Raise SinkError if Kafka refuses.
     """
     name = control_topic(prefix)
-    have = ensure_topics(admin, [name], buckets, replication, _CONTROL_CONFIG)[name]
+    have = ensure_topics(admin, [name], buckets, replication, CONTROL_CONFIG)[name]
     if have < buckets:
         answers = admin.create_partitions([NewPartitions(name, buckets)], request_timeout=_REQUEST_SECONDS)
         _settle(f"adding partitions to {name}", answers[name], KafkaError.INVALID_PARTITIONS)

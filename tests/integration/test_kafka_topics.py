@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 
+from incsnap.config.settings import TopicCreation, TopicGroup
 from incsnap.errors import SinkError
 from incsnap.kafka import topics as kafka_topics
 from incsnap.kafka.client_settings import ClientSettings
@@ -20,6 +21,10 @@ from tests.support.kafka import unique
 
 pytestmark = pytest.mark.servers
 SECONDS = 30.0
+
+
+def _created(**settings: object) -> TopicCreation:
+    return TopicCreation(default=TopicGroup.model_validate(settings))
 
 
 @pytest.fixture
@@ -91,7 +96,7 @@ def test_a_fit_cluster_gives_no_findings_and_nothing_is_created(kafka_address: s
 
 def test_findings_come_all_at_once_and_one_line_each(kafka_address: str) -> None:
     settings = ClientSettings(kafka_address, {"transaction.timeout.ms": "86400000"})
-    findings = cluster_check(settings, unique("bad"), ["has space"], replication=9)
+    findings = cluster_check(settings, unique("bad"), ["has space"], _created(replication_factor=9))
     text = "\n".join(f"{problem} | {hint}" for problem, hint in findings)
     assert text.count("\n") == len(findings) - 1
     assert "has space" in text
@@ -120,7 +125,20 @@ def test_more_partitions_than_a_broker_takes_in_one_request_are_no_finding(kafka
     prefix = unique("many")
     topics = [f"{prefix}.d.t{number}" for number in range(6)]
 
-    assert cluster_check(ClientSettings(kafka_address), prefix, topics, partitions=2_000) == []
+    assert cluster_check(ClientSettings(kafka_address), prefix, topics, _created(partitions=2_000)) == []
+
+
+def test_a_misspelt_setting_of_topics_is_one_finding(kafka_address: str) -> None:
+    prefix = unique("misspelt")
+    creation = _created(config={"retention.milliseconds": "1"})
+
+    ((problem, hint),) = cluster_check(ClientSettings(kafka_address), prefix, [f"{prefix}.a", f"{prefix}.b"], creation)
+
+    assert f"{prefix}.a and 1 more cannot be created" in problem
+    assert "retention.milliseconds" in problem
+    assert "topic.creation.default.*" in hint
+    right = _created(config={"retention.ms": "1"})
+    assert cluster_check(ClientSettings(kafka_address), prefix, [f"{prefix}.a"], right) == []
 
 
 def test_topics_are_made_in_several_requests_where_they_are_many(

@@ -206,6 +206,10 @@ def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
         ({"heartbeat.topics.prefix": "beat"}, {"topic.heartbeat.prefix": "beat"}),
         ({"table.include.list": "users", "database.include.list": "a,b"}, {}),
         ({"table.include.list": "users,.*x"}, {}),
+        (
+            {"snapshot.include.collection.list": "users", "database.include.list": "a"},
+            {"snapshot.include.collection.list": "a.users"},
+        ),
         ({"database.include": "a"}, {"database.include.list": "a"}),
         (
             {"database.include": "a", "table.whitelist": "t"},
@@ -324,6 +328,40 @@ def test_the_login_to_kafka_comes_from_the_schema_history_where_no_worker_is_nam
     assert added(given, {}) == {"bootstrap.servers": "k:9092", "producer.security.protocol": "SASL_SSL"}
     assert added(given, {"bootstrap.servers": "k:9092"}) == {}
     assert added({**given, "bootstrap.servers": "other:9092"}, {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("changed", "inherited", "copied"),
+    [
+        ({}, {}, True),
+        ({}, {"bootstrap.servers": "k:9092"}, True),
+        ({"signal.enabled.channels": "source, kafka"}, {}, True),
+        ({"signal.kafka.bootstrap.servers": "k:9092", "bootstrap.servers": "other:9092"}, {}, True),
+        ({"signal.consumer.fetch.max.bytes": "9"}, {}, True),
+        ({"signal.enabled.channels": "source,file"}, {}, False),
+        ({"signal.enabled.channels": ""}, {}, False),
+        ({"signal.consumer.sasl.mechanism": "PLAIN"}, {}, False),
+        ({"signal.kafka.bootstrap.servers": "other:9092"}, {}, False),
+        ({"bootstrap.servers": "other:9092"}, {}, False),
+        ({}, {"bootstrap.servers": "other:9092"}, False),
+    ],
+)
+def test_the_login_of_the_signal_topic_comes_from_the_schema_history_too(
+    changed: dict[str, str], inherited: dict[str, str], copied: bool
+) -> None:
+    history = "schema.history.internal."
+    given = {
+        f"{history}kafka.bootstrap.servers": "k:9092",
+        f"{history}producer.security.protocol": "SASL_SSL",
+        f"{history}producer.sasl.jaas.config": "s3cret",
+        f"{history}producer.linger.ms": "5",
+        "signal.enabled.channels": "kafka",
+        **changed,
+    }
+    added = [each for each in corrections(given, inherited) if each.new.startswith("signal.")]
+    login = {"signal.consumer.security.protocol": "SASL_SSL", "signal.consumer.sasl.jaas.config": "s3cret"}
+    assert {each.new: each.value for each in added} == (login if copied else {})
+    assert not any("s3cret" in str(each) for each in added)
 
 
 def test_a_change_of_a_secret_is_listed_without_its_value(tmp_path: Path) -> None:

@@ -246,6 +246,7 @@ def test_other_dollars_stop_nothing(name: str, value: str) -> None:
     [
         ("table.include.list", "users", "database.users"),
         ("table.exclude.list", "users", "database.users"),
+        ("snapshot.include.collection.list", "users", "database.users"),
         ("column.exclude.list", "users.ssn", "database.users.ssn"),
         ("column.exclude.list", "ssn", "database.table.ssn"),
     ],
@@ -260,8 +261,9 @@ def test_a_name_without_its_database_stops_the_start_because_it_matches_nothing(
 
 
 @pytest.mark.parametrize("pattern", ["inventory.users", ".*users", r"inventory\.users", "[a-z]+.users"])
-def test_a_pattern_that_may_match_is_taken(pattern: str) -> None:
-    from_properties({**LEAST, "table.include.list": pattern}, {})
+@pytest.mark.parametrize("name", ["table.include.list", "snapshot.include.collection.list"])
+def test_a_pattern_that_may_match_is_taken(name: str, pattern: str) -> None:
+    from_properties({**LEAST, name: pattern}, {})
 
 
 def test_a_file_of_debezium_server_gets_one_sentence() -> None:

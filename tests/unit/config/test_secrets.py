@@ -6,6 +6,7 @@ import pytest
 
 from incsnap.config.load import explain
 from incsnap.config.secrets import HIDDEN, holds_secret, is_secret, without_password
+from tests.support.job_settings import loaded_with
 
 #: Kafka's settings of type PASSWORD, and librdkafka's sensitive ones.
 KAFKA = (
@@ -146,6 +147,14 @@ def test_secrets_are_hidden_in_values_of_all_forms(value: str, shown: str) -> No
 )
 def test_other_values_are_shown_whole(value: str) -> None:
     assert without_password(value) == value
+
+
+def test_settings_that_go_to_a_client_are_dumped_without_passwords() -> None:
+    url = "jdbc:mysql://h/d?password=s3cret"
+    settings = loaded_with(producer__url=url, producer__sasl__password="s3cret").settings
+
+    assert settings.kafka.producer["url"] == url
+    assert "s3cret" not in settings.model_dump_json()
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from incsnap.snapshot.context import SnapshotContext
 from incsnap.snapshot.dataclass_json import from_json, to_json
 from incsnap.snapshot.load import MeasuredLoad
 from incsnap.snapshot.sizing import Limits
-from incsnap.snapshot.throttle import LIMITS, REPLICA_LAG, ROWS, THREADS_RUNNING
+from incsnap.snapshot.throttle import LIMITS, REPLICA_LAG, ROWS, STREAM_LAG, THREADS_RUNNING
 from signals.parse import SIGNALLED_LIMITS, THROTTLE_LIMITS
+from tests.support.job_settings import loaded_with
 from tests.support.snapshots import A, Snapshots, execute
 
 _LIMIT = {THREADS_RUNNING: 20}
@@ -66,6 +67,20 @@ def test_the_slowest_replica_counts_and_is_named(job: Snapshots) -> None:
     assert plan.held_back is not None
     assert plan.held_back.why == (
         "throttled: replica other:3306 is 9,000 ms behind, more than the 5,000 ms of signal spare"
+    )
+
+
+def test_no_chunk_is_planned_while_the_stream_lags_more_than_its_limit(job: Snapshots) -> None:
+    limit = loaded_with(incsnap__snapshot__throttle__stream__lag__ms="500").settings.snapshot.throttle
+    calm = job.batch(execute("s", A), configured=limit, loads=(MeasuredLoad(STREAM_LAG, 500),)).context
+    late = job.batch(configured=limit, loads=(MeasuredLoad(STREAM_LAG, 501),))
+
+    assert calm.planned
+    assert not late.context.planned
+    assert late.held_back is not None
+    assert late.held_back.why == (
+        "throttled: the stream is 501 ms behind the server,"
+        " more than the 500 ms of incsnap.snapshot.throttle.stream.lag.ms"
     )
 
 
