@@ -52,7 +52,7 @@ def test_a_refused_login_of_the_signal_consumer_is_an_error(code: int, monkeypat
 
 
 @pytest.mark.parametrize("code", [KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, None])
-def test_brokers_of_signals_that_do_not_answer_are_no_error(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brokers_of_signals_that_do_not_answer_are_no_error(code: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("incsnap.kafka.preflight.Consumer", _consumer(code))
     assert partitions_of_signals("k:9092", "shop-signal", "g", {}) is None
 
@@ -77,7 +77,8 @@ class Broker:
 
     def _answer(self, topic: NewTopic) -> Future[None]:
         answer: Future[None] = Future()
-        unknown = sorted({*topic.config} - {"retention.ms"})
+        config: Any = topic.config
+        unknown = sorted({*config} - {"retention.ms"})
         if unknown:
             error = KafkaError(KafkaError.INVALID_CONFIG, f"Unknown topic config name: {unknown[0]}")
             answer.set_exception(KafkaException(error))
