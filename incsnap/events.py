@@ -180,8 +180,8 @@ class OnlineStep:
     #: Tables whose altered copy takes their name by the statement, each with the tool and the same alteration as
     #: ALTER TABLE statements; "" if these are not known. Each is one ALTER of the table.
     swaps: tuple[tuple[TableId, str, str], ...] = ()
-    #: Tables that the statement renames or replaces and that have the same rows behind it: those of `swaps`, and tables
-    #: that are away between two halves of a swap.
+    #: Tables that the statement renames or replaces and that have the same rows behind it: those of `swaps`, except in
+    #: the revert of a swap that was not seen, and tables that are away between two halves of a swap.
     kept: frozenset[TableId] = frozenset()
     #: tables in the statement that belong to a tool, or whose change is no change to a consumer
     hidden: frozenset[TableId] = frozenset()

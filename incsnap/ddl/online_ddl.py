@@ -9,8 +9,8 @@ altered table. An example with gh-ost, which adds a column to shop.t:
     RENAME TABLE t TO _t_del, _t_gho TO t                  the swap: one ALTER of t. _t_del is the former t
     DROP TABLE _t_ghc                                      forgotten
 
-A swap counts only if it is certainly the tool's. Then the table has the same rows before and behind it. Every other
-RENAME remains what it is for any table.
+A swap counts only if it is certainly the tool's. Then the table has the same rows before and behind it, except where
+gh-ost reverts a swap that was not seen. Every other RENAME remains what it is for any table.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from incsnap.ddl.online_names import (
     TRIGGERS,
     confirms,
     copy_tool,
+    derived_from,
+    ghost_beside,
     is_by_gh_ost,
     is_common_checkpoint,
     is_former_name,
@@ -109,7 +111,7 @@ class _Statement:
         names = {each.table.folded for each in tables if each.is_certain or each.is_alike}
         swapped = {table.folded for table, _, _ in self._swaps}
         own = {table for table in self._named if table.folded in names and table.folded not in swapped}
-        if not (own or self._hidden or self._kept):
+        if not (own or self._hidden or self._kept or self._swaps):
             return None
         return OnlineStep(tuple(self._swaps), frozenset(self._kept), frozenset(own | self._hidden))
 
@@ -144,25 +146,24 @@ class _Statement:
             if tool and of.database == table.database:
                 trace = f"made LIKE {of} by {tool}" if tool == GH_OST and is_by_gh_ost(self._sql) else ""
                 self._add(OnlineTable(table, tool, "copy", of, trace, is_alike=True))
-                self._confirm(table.database)
+                self._confirm(table)
         elif log := log_trace(table.table, self._sql):
             self._add(OnlineTable(table, log[0], "log", trace=log[1]))
-            self._confirm(table.database)
+            self._confirm(table)
         elif may_be_pt_copy(table.table):
             self._add(OnlineTable(table, PT_OSC, "copy"))
 
-    def _confirm(self, database: str) -> None:
-        """Recognise copies that were made LIKE a table, once the tool's own table for the run is there."""
-        logs = [each for each in self._tables.values() if each.role == "log" and each.table.database == database]
+    def _confirm(self, made: TableId) -> None:
+        """Recognise copies that were made LIKE a table, once the tool's own table for the run is there.
+
+        `made`: the table that the statement has made.
+        """
+        logs = [each for each in self._tables.values() if each.role == "log" and each.table.database == made.database]
         for each in list(self._tables.values()):
-            if each.is_certain or each.of is None or each.table.database != database:
+            if each.is_certain or each.of is None or each.table.database != made.database:
                 continue
             for log in logs:
-                name = log.table.table
-                proves = confirms(name, log.tool, each.of.table) or (
-                    is_common_checkpoint(name) and each.is_like_spirits
-                )
-                if log.tool == each.tool and proves:
+                if log.tool == each.tool and _proves(log, each, each.of, made):
                     self._add(replace(each, trace=f"made LIKE {each.of}, beside {log.table}"))
 
     def _create_trigger(self) -> None:
@@ -277,6 +278,12 @@ class _Statement:
             elif known is None and old.folded not in taken and self._is_first_half(old, new):
                 self._leaves(old)
                 self._becomes_former(new, GH_OST, old)
+            elif known is None and self._is_revert(new, other := leaving.get(new.folded)):
+                # The swap before this one is not known, and the former table may have older rows. So the table is not
+                # kept.
+                self._swaps.append((new, GH_OST, ""))
+                if other is not None:
+                    self._becomes_former(other, GH_OST, new)
             elif known is None:
                 self._has_other_rows(old)
         for new in names:
@@ -304,12 +311,13 @@ class _Statement:
         """Whether this is the tool's own swap. Then the table has the rows that the table before had."""
         if not known.is_fed:
             return False
-        named = was_away if other is None else is_former_name(other.table, new.table, known.tool, known.table.table)
+        bases = self._bases(new, known.table) if known.tool == GH_OST else set()
+        named = was_away if other is None else is_former_name(other.table, new.table, known.tool, bases)
         if known.tool == GH_OST:
             if known.role == "former" and other is not None:
                 # A revert, or the end of a run with --test-on-replica: the copy has its own name again.
                 is_test = copy_tool(other.table, new.table, self._sql) == GH_OST
-                named = is_test or is_revert_name(other.table, new.table)
+                named = is_test or is_revert_name(other.table, new.table, bases)
             return named and is_by_gh_ost(self._sql)
         if known.role != "copy":
             return False
@@ -325,17 +333,46 @@ class _Statement:
 
     def _is_first_half(self, old: TableId, new: TableId) -> bool:
         """Whether gh-ost renames the altered table in the first half of a two-step cut-over."""
-        runs = [each for each in self._before.certain() if each.tool == GH_OST and each.of is not None]
-        names = [each.table.table for each in runs if each.of is not None and each.of.folded == old.folded]
-        return is_by_gh_ost(self._sql) and any(is_former_name(new.table, old.table, GH_OST, name) for name in names)
+        runs = [each for each in self._before.certain() if each.tool == GH_OST and _is_of(each, old)]
+        if not (runs and is_by_gh_ost(self._sql)):
+            return self._is_revert(old, new)
+        return is_former_name(new.table, old.table, GH_OST, self._bases(old, *(each.table for each in runs)))
+
+    def _bases(self, of: TableId, *own: TableId) -> set[str]:
+        """Return the names from which gh-ost may derive the names of its tables in a run on the table `of`.
+
+        `own`: its copy, or the former table.
+        """
+        return self._bases_of_changelogs(of.database).union(*(derived_from(each.table) for each in own))
+
+    def _bases_of_changelogs(self, database: str) -> set[str]:
+        """Return the names from which gh-ost derives the names of its tables in the runs that are under way."""
+        logs = (each for each in self._before.certain() if each.tool == GH_OST and each.table.database == database)
+        return set[str]().union(*(derived_from(each.table.table) for each in logs if ghost_beside(each.table.table)))
+
+    def _is_revert(self, of: TableId, other: TableId | None) -> bool:
+        """Whether gh-ost reverts an earlier run on the table `of`, of which nothing is known.
+
+        The table is called `other` now; None if it had left before. The revert has a changelog.
+        """
+        if other is None and of.folded in self._away:
+            other = self._left_last(of)
+        if other is None or not is_by_gh_ost(self._sql):
+            return False
+        return any(is_revert_name(other.table, base) for base in self._bases_of_changelogs(of.database))
+
+    def _left_last(self, of: TableId) -> TableId | None:
+        """Return the newest former table of `of`; None if none is known."""
+        left = [each.table for each in self._before.tables if each.role == "former" and _is_of(each, of)]
+        return left[-1] if left else None
 
     def _takes_back(self, known: OnlineTable, table: TableId) -> bool:
         """Whether gh-ost gives `table` its name back, because the second half of a cut-over has failed.
 
         In a revert another table has had the name since, and has left last.
         """
-        left = [each for each in self._before.tables if each.role == "former" and _is_of(each, table)]
-        reverts = bool(left) and left[-1].table != known.table and is_revert_name(left[-1].table.table, table.table)
+        left, bases = self._left_last(table), self._bases(table, known.table)
+        reverts = left is not None and left != known.table and is_revert_name(left.table, table.table, bases)
         return known.tool == GH_OST and is_by_gh_ost(self._sql) and not reverts
 
     def _leaves(self, table: TableId) -> None:
@@ -347,6 +384,18 @@ class _Statement:
         # The formers of a table are in the order in which they left.
         self._tables.pop(table.folded, None)
         self._add(OnlineTable(table, tool, "former", of, f"{tool} has put its copy in the place of {of}"))
+
+
+def _proves(log: OnlineTable, copy: OnlineTable, of: TableId, made: TableId) -> bool:
+    """Whether the table `log` proves that its tool fills the copy of the table `of`.
+
+    spirit makes a checkpoint behind the copy. One that was there before the copy is of a run that was killed. `made`:
+    the table that the statement has made.
+    """
+    name = log.table.table
+    if is_common_checkpoint(name):
+        return copy.is_like_spirits
+    return (log.tool != SPIRIT or log.table == made) and confirms(name, log.tool, of.table)
 
 
 def _is_of(each: OnlineTable, table: TableId) -> bool:

@@ -9,6 +9,7 @@ tool. A name alone proves nothing: a table may really be called `_x_new`. The ex
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -21,7 +22,7 @@ SPIRIT: Final = "spirit"
 
 #: Beginning of the names of the triggers by which pt-online-schema-change follows a table.
 TRIGGERS: Final = "pt_osc_"
-#: Most characters of a name. The tools cut longer names.
+#: Most characters of a name. The tools cut longer names. gh-ost and spirit count bytes.
 _LONGEST = 64
 #: Traces of tables that are no copies: the form of the name, the text in the table's definition, and the tool.
 _LOGS = (
@@ -43,13 +44,12 @@ _ANY = re.compile(
     re.IGNORECASE,
 )
 _PT_COPY = re.compile(r"_+[^_].*_new", re.IGNORECASE)
-#: The name that a tool gives to the table `{of}` when the copy takes its place.
-_FORMER = {
-    GH_OST: r"_{of}(?:_\d{{14}})?(?:_rev)?_del",
-    SPIRIT: r"_{of}_old(?:_\d{{8}}_\d{{6}})?",
-    PT_OSC: r"(?:[A-Z0-9]{{6}}_)*_+{of}_old",
-}
-_REVERT = r"_{of}(?:_\d{{14}})?_rev_del"
+#: Ends of the name that gh-ost gives to the altered table in a revert.
+_REVERTED = ("rev_del", r"\d{14}_rev_del")
+#: Ends of the name that a tool gives to the altered table when the copy takes its place.
+_FORMER = {GH_OST: ("del", r"\d{14}_del", *_REVERTED), SPIRIT: ("old", r"old_\d{8}_\d{6}")}
+#: The name that pt-online-schema-change gives to the table `{of}` then.
+_PT_FORMER = r"(?:[A-Z0-9]{{6}}_)*_+{of}_old"
 _TRIGGER = re.compile(r"(.*)_(?:del|upd|ins)", re.IGNORECASE)
 #: Most characters of a trigger's name without its event.
 _LONGEST_TRIGGER = 60
@@ -135,11 +135,20 @@ def altered_by(statements: str, database: str) -> frozenset[str]:
 
 
 def _is_of(name: str, of: str, suffix: str) -> bool:
-    """Return True if `name` is made of the name `of` and `suffix`. A long name is cut before the suffix."""
-    whole = f"_{of}_{suffix}".lower()
-    if len(whole) <= _LONGEST:
-        return name.lower() == whole
-    return name.lower() == f"{whole[: _LONGEST - len(suffix) - 1]}_{suffix.lower()}"
+    """Return True if `name` is made of the name `of` and `suffix`.
+
+    A long name is cut before the suffix, by characters or by bytes.
+    """
+    length, whole = _LONGEST - len(suffix) - 1, f"_{of}"
+    cut = (whole[:length], whole.encode()[:length].decode(errors="ignore"))
+    return name.lower() in {f"{each}_{suffix}".lower() for each in cut}
+
+
+def _endings(name: str, forms: Collection[str]) -> Iterator[str]:
+    """Yield the ends of the name that have one of the forms, without the `_` before."""
+    for form in forms:
+        if match := re.fullmatch(rf"_.+_({form})", name, re.IGNORECASE):
+            yield match[1]
 
 
 def is_by_gh_ost(sql: str) -> bool:
@@ -150,6 +159,17 @@ def is_by_gh_ost(sql: str) -> bool:
 def may_be_pt_copy(name: str) -> bool:
     """Return True if a copy of pt-online-schema-change may have this name."""
     return _PT_COPY.fullmatch(name) is not None or (name.startswith("_") and len(name) == _LONGEST)
+
+
+def altered_by_pt(copy: TableId) -> Iterator[TableId]:
+    """Yield the tables of which `copy` is the copy by the names that pt-online-schema-change gives.
+
+    The tool puts one `_` before the table's name, or more if that name is taken. The table's name may begin with `_`.
+    """
+    name = copy.table[: -len("_new")] if copy.table.lower().endswith("_new") else copy.table
+    while name.startswith("_") and len(name) > 1:
+        name = name[1:]
+        yield TableId(copy.database, name)
 
 
 def is_trigger_of(name: str, table: TableId) -> bool:
@@ -171,24 +191,36 @@ def is_trigger_of(name: str, table: TableId) -> bool:
     return part == whole or (len(match[1]) == _LONGEST_TRIGGER and whole.startswith(part))
 
 
-def is_former_name(name: str, of: str, tool: str, copy: str = "") -> bool:
+def is_former_name(name: str, of: str, tool: str, bases: Collection[str] = ()) -> bool:
     """Return True if `tool` gives this name to the table `of` when the copy takes its place.
 
-    `copy`: name of the copy. gh-ost may be told to derive the names of its tables from another name.
+    `bases`: other names from which gh-ost may derive the names of its tables (`derived_from`).
     """
     if len(name) == _LONGEST and name.lstrip("_").lower().startswith(of.lstrip("_").lower()[:32]):
         return True
-    bases = [of]
-    if tool == GH_OST and re.fullmatch(r"_.+_gho", copy, re.IGNORECASE):
-        bases.append(copy[1 : -len("_gho")])
-    return any(_has_form(_FORMER[tool], name, base) for base in bases)
+    if tool == PT_OSC:
+        return re.fullmatch(_PT_FORMER.format(of=re.escape(of)), name, re.IGNORECASE) is not None
+    return _is_of_any(name, (of, *bases), _FORMER[tool])
 
 
-def is_revert_name(name: str, of: str) -> bool:
-    """Return True if gh-ost gives this name to the table `of` when it reverts an earlier run."""
-    is_cut = len(name) == _LONGEST and name.lower().endswith("_rev_del")
-    return _has_form(_REVERT, name, of) or (is_cut and is_former_name(name, of, GH_OST))
+def is_revert_name(name: str, of: str, bases: Collection[str] = ()) -> bool:
+    """Return True if gh-ost gives this name to the table `of` when it reverts an earlier run.
+
+    `bases`: as in `is_former_name`.
+    """
+    return _is_of_any(name, (of, *bases), _REVERTED)
 
 
-def _has_form(form: str, name: str, of: str) -> bool:
-    return re.fullmatch(form.format(of=re.escape(of)), name, re.IGNORECASE) is not None
+def _is_of_any(name: str, bases: Collection[str], forms: Collection[str]) -> bool:
+    return any(_is_of(name, base, ending) for ending in _endings(name, forms) for base in bases)
+
+
+def derived_from(name: str) -> set[str]:
+    """Return the names from which gh-ost may have derived the name of its table `name`.
+
+    gh-ost may be told to derive them from another name than that of the altered table (`--force-table-names`).
+
+    >>> sorted(derived_from("_m42_rev_del"))
+    ['m42', 'm42_rev']
+    """
+    return {name[1 : -len(ending) - 1] for ending in _endings(name, ("gho", "ghc", *_FORMER[GH_OST]))}

@@ -17,15 +17,19 @@ from incsnap.ddl.online_names import (
     SPIRIT,
     TRIGGERS,
     altered_by,
+    altered_by_pt,
     confirms,
     copy_tool,
     ghost_beside,
     is_common_checkpoint,
     log_trace,
     looks_like_a_tools,
+    may_be_pt_copy,
 )
 from incsnap.ddl.online_tables import UNKNOWN, OnlineTable, OnlineTables
+from incsnap.errors import shorten
 from incsnap.mysql.catalog import tables
+from incsnap.mysql.granted import tables_without
 from incsnap.mysql.session import QueryRefusedError, query
 from incsnap.tables import TableId
 
@@ -70,7 +74,32 @@ def online_tables(connection: Connection[Any], existing: Collection[TableId]) ->
         for table in _altered(connection, log, existing):
             filled += [_copy(copy, log, table) for copy in beside if copy_tool(copy.table, table.table, "") == log.tool]
         copies |= {each.table: each for each in filled}
+    _warn_of_hidden_triggers(connection, existing, copies)
     return OnlineTables((*logs, *(copies[table] for table in sorted(copies) if table in existing)))
+
+
+def _warn_of_hidden_triggers(
+    connection: Connection[Any], existing: Collection[TableId], known: Collection[TableId]
+) -> None:
+    """Warn of tables with the name of a copy of pt-online-schema-change, if the user would not see the tool's triggers.
+
+    `known`: tables that are certainly copies.
+    """
+    altered = {
+        table: copy
+        for copy in existing
+        if may_be_pt_copy(copy.table) and copy not in known
+        for table in altered_by_pt(copy)
+        if table in existing
+    }
+    hidden = tables_without("TRIGGER", altered, connection)
+    if hidden:
+        _log.warning(
+            "%s may be filled by pt-online-schema-change, and is captured all the same: the user may not see triggers"
+            " of %s. GRANT TRIGGER on it to the user if such a tool runs.",
+            shorten(", ".join(str(altered[table]) for table in hidden)),
+            shorten(", ".join(map(str, hidden))),
+        )
 
 
 def _copy(table: TableId, log: OnlineTable, of: TableId | None) -> OnlineTable:

@@ -19,16 +19,16 @@ from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.config.settings import Settings
 from incsnap.ddl.follow import follow
 from incsnap.ddl.online_changes import Swap, with_steps
-from incsnap.ddl.online_names import PT_OSC
+from incsnap.ddl.online_names import PT_OSC, altered_by_pt
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.table_definition import Definitions
 from incsnap.events import SchemaChange
 from incsnap.mysql.catalog import database_charsets, shape_of
 from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, NotCertain
+from incsnap.planner.newly_watched import NewlyWatched
 from incsnap.snapshot.commands import Command, Report
 from incsnap.snapshot.notifications import ONLINE_DDL_SWAP, ONLINE_DDL_TABLE
 from incsnap.snapshot.offset import Offset
-from incsnap.tables import TableId
 
 
 class OnlineDdl:
@@ -38,12 +38,22 @@ class OnlineDdl:
         self.leaves_out = settings.online_ddl_tables == "ignore"  #: whether tables of tools are not captured
         self._included = settings.tables
         self._files = ValueFiles(files, "online", "the tables of tools for online schema changes", OnlineTables)
+        self._new = NewlyWatched(settings, files)
+
+    def begin(self, start: Offset, connection: Connection[Any]) -> None:
+        """Ask the server for the tables of tools that the job cannot know at `start`.
+
+        Call this before the stream begins.
+        """
+        if self.leaves_out:
+            self._new.ask(start, connection)
 
     def at(self, offset: Offset) -> OnlineTables | None:
         """Return the tables of tools at the end of a batch; None if they are captured like any other."""
         if not self.leaves_out:
             return None
-        return self._files.read(offset.online) if offset.online else OnlineTables()
+        kept, new = self._files.read(offset.online) if offset.online else OnlineTables(), self._new.at(offset)
+        return OnlineTables((*kept.tables, *new.tables), kept.away) if new.tables else kept
 
     def keep(self, online: OnlineTables) -> str:
         """Write the tables of tools beside the checkpoint. Return the file's name, "" if there are none."""
@@ -61,7 +71,7 @@ class OnlineDdl:
 
         A later statement may tell whose table a statement of the batch has made. So the tail reads on to the end of the
         binlog before such a batch, if it can in `WAIT_SECONDS`. `same_server` is that of `DefinitionsAt`. A job's first
-        batch reports the tables of runs that are under way at its start.
+        batch, and the first one with wider lists, report the tables of runs that are under way.
         """
         before = self.at(start)
         if before is None:
@@ -77,7 +87,8 @@ class OnlineDdl:
                 later = tail.changes_behind(advance.end, (advance.end.file, advance.end.pos), 0.0) or ()
             batch = with_steps(before, advance.changes, watches, later, written)
         changes, after = self._alike(batch.changes, _without_rows(batch.tables, written), connection)
-        recognised = (*(() if start.batch else before.certain()), *batch.recognised)
+        found = self._new.at(start) if start.batch else before
+        recognised = (*found.certain(), *batch.recognised)
         commands = tuple(_reports(f"online-ddl-{start.batch + 1}", recognised, batch.swaps))
         return replace(advance, changes=changes), after, commands
 
@@ -105,23 +116,12 @@ class OnlineDdl:
 
     def _is_copy(self, change: SchemaChange, copy: OnlineTable, connection: Connection[Any]) -> bool:
         """Return True if the statement creates the table `copy` with the columns and the key of a captured table."""
-        of = [table for table in _altered_tables(copy.table) if self._included.included(table)]
+        of = [table for table in altered_by_pt(copy.table) if self._included.included(table)]
         created = follow(change, Definitions({}, database_charsets(connection))).known.tables.get(copy.table)
         if created is None:
             return False
         shapes = [shape for table in of if (shape := shape_of(connection, table)) is not None]
         return any(created.shape == replace(shape, id=copy.table) for shape in shapes)
-
-
-def _altered_tables(copy: TableId) -> Iterator[TableId]:
-    """Yield the tables of which `copy` is the copy by the names that pt-online-schema-change gives.
-
-    The tool puts one `_` before the table's name, or more if that name is taken. The table's name may begin with `_`.
-    """
-    name = copy.table[: -len("_new")] if copy.table.lower().endswith("_new") else copy.table
-    while name.startswith("_") and len(name) > 1:
-        name = name[1:]
-        yield TableId(copy.database, name)
 
 
 def _without_rows(online: OnlineTables, written: Collection[str]) -> OnlineTables:

@@ -218,6 +218,7 @@ class Planner:
         if self._tail is None:
             settings = self._settings
             follows = self._definitions.follows_statements(start.definitions, self._queries.open())
+            self._online.begin(start, self._queries.open())
             self._tail = Tail(
                 partial(dial, settings.mysql),
                 settings.mysql.server_id,

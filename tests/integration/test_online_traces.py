@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
+from incsnap.mysql.online_tables import tables_of_tools
+from incsnap.mysql.session import connect
 from lab.addresses import MySqlAddress
 from tests.support.online_migration import Migration, migrations, wait_patiently
-from tests.support.online_runs import gh_ost, spirit_of_several
+from tests.support.online_runs import gh_ost, revert, spirit_of_several
 
 pytestmark = pytest.mark.servers
 
@@ -96,3 +100,84 @@ def test_a_job_takes_no_copy_for_spirits_before_the_common_checkpoint_has_a_row(
     migration.run("INSERT INTO _t_new (id, v) SELECT id, v FROM t")
     migration.until_event(migration.insert())
     assert migration.topics() == {"t", "_t_new"}
+
+
+@pytest.mark.parametrize("runs", ["before the restart", "before and behind the restart"])
+def test_a_job_with_a_further_database_knows_the_run_that_is_under_way_there(make: Any, runs: str) -> None:
+    migration, further = make(), make(starts=False)
+    run = gh_ost(further.database)
+    swap = _until_swap(run)
+    if runs == "before the restart":
+        further.run(*run[:swap])
+    migration.until_event(migration.insert())
+    if runs != "before the restart":
+        # The statements are behind the job's place, so they come by the stream as well.
+        further.run(*run[:swap])
+    databases = (migration.database, further.database)
+    tables = migration.settings.tables.model_copy(update={"database_include": databases})
+    job = migration.job
+    job.restart(migration.settings.model_copy(update={"tables": tables}), run="second")
+    job.restart()
+    further.run("INSERT INTO _t_gho (id, v) SELECT id, v FROM t")
+    key = further.insert()
+    further.run(f"INSERT INTO _t_gho (id, v) VALUES ({key}, 'b')")
+    migration.until_event(migration.insert())
+    further.run(*run[swap:])
+    further.insert()
+    migration.until_event(migration.insert())
+    begin = f"{migration.prefix}.{further.database}."
+    sent = [each for each in job.sent if each.topic.startswith(begin)]
+    assert {each.topic.removeprefix(begin) for each in sent} == {"t"}
+    assert [set(each.value["after"]) for each in sent if each.value] == [{"id", "v"}, {"id", "v", "n"}]
+    # Statements behind the job's place report tables once more.
+    notes = list(dict.fromkeys((each["type"], each["data_collections"]) for each in migration.notifications()))
+    own = ["_t_ghc", "_t_gho", *(["_t_del"] if runs != "before the restart" else [])]
+    found = [("ONLINE_DDL_TABLE", f"{further.database}.{name}") for name in own]
+    assert notes == [*found, ("ONLINE_DDL_SWAP", f"{further.database}.t")]
+
+
+@pytest.mark.parametrize("two_step", [False, True], ids=["atomic", "two-step"])
+def test_a_revert_of_a_run_from_before_the_job_is_an_alter(make: Any, two_step: bool) -> None:
+    migration = make(starts=False)
+    migration.play(gh_ost(migration.database, drops_old=False)[:-1], copies="_t_gho", batches=False)
+    migration.run("DROP TABLE _t_ghc")
+    assert migration.job
+    back = revert(migration.database)
+    if two_step:
+        halves = ["alter /* gh-ost */ table t rename _t_rev_del", "alter /* gh-ost */ table _t_del rename t"]
+        back = [back[0], *halves, back[-1]]
+    migration.play(back[:-1])
+    migration.run("INSERT INTO _t_rev_del (id, v) VALUES (1000, 'c')", back[-1])
+    migration.until_event(migration.insert())
+    assert [tables for type_, tables, _ in migration.schema_changes() if type_ == "ALTER"][-1] == ["t"]
+    assert "_t_rev_del" not in {name for _, tables, _ in migration.schema_changes() for name in tables}
+    assert _swapped(migration) == {"t"}
+    assert migration.topics() == {"t"}
+    assert set(migration.events()[-1]) == {"id", "v"}
+
+
+def test_triggers_that_the_user_may_not_see_are_named_in_a_warning(make: Any, caplog: pytest.LogCaptureFixture) -> None:
+    migration = make(starts=False)
+    migration.run("CREATE TABLE _t_new (id INT NOT NULL PRIMARY KEY)")
+    user, role = f"u_{migration.database}", f"r_{migration.database}"
+    migration.run(f"CREATE USER {user} IDENTIFIED BY 'pw'", f"CREATE ROLE {role}", f"GRANT {role} TO {user}")
+    settings = migration.settings
+    asks = settings.model_copy(
+        update={"mysql": settings.mysql.model_copy(update={"user": user, "password": SecretStr("pw")})}
+    )
+    grants = {
+        f"GRANT SELECT ON `{migration.database}`.* TO {user}": True,
+        f"GRANT TRIGGER ON `{migration.database}`.* TO {role}": True,
+        f"ALTER USER {user} DEFAULT ROLE {role}": False,
+        f"ALTER USER {user} DEFAULT ROLE NONE": True,
+        f"GRANT TRIGGER ON `{migration.database}`.t TO {user}": False,
+    }
+    try:
+        for grant, warns in grants.items():
+            migration.run(grant)
+            caplog.clear()
+            with closing(connect(asks.mysql)) as connection:
+                tables_of_tools(connection, asks)
+            assert (f"{migration.database}._t_new may be filled" in caplog.text) is warns, grant
+    finally:
+        migration.run(f"DROP USER {user}", f"DROP ROLE {role}")

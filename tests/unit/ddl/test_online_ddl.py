@@ -17,6 +17,7 @@ from tests.support.online_runs import (
     PT_OSC_FOREIGN_KEYS,
     PT_OSC_TRIGGERS,
     SPIRIT,
+    changelog,
     gh_ost,
     pt_osc,
     revert,
@@ -239,6 +240,32 @@ def test_names_that_a_tool_cuts_to_64_characters_are_known() -> None:
     assert _names(tables) == {f"_{'t' * 59}_del"}
 
 
+#: A name that the tools cut between two characters, whether they count characters or bytes.
+LONG = f"{'t' * 49}表表tttt表表表"
+
+
+def _cut(run: list[str], *, by_bytes: bool) -> list[str]:
+    """Return the run on the table `LONG` with the tool's names cut to 64 bytes or characters."""
+    for suffix in ("gho", "ghc", "del", "rev_del", "new", "old", "chkpnt"):
+        length, whole = 64 - len(suffix) - 1, f"_{LONG}"
+        name = whole.encode()[:length].decode() if by_bytes else whole[:length]
+        run = [sql.replace(f"`{whole}_{suffix}`", f"`{name}_{suffix}`") for sql in run]
+    return run
+
+
+@pytest.mark.parametrize("by_bytes", [True, False], ids=["bytes", "characters"])
+@pytest.mark.parametrize(
+    ("run", "swaps"),
+    [([*gh_ost(table=LONG, drops_old=False), *revert(table=LONG)], 2), (spirit(table=LONG), 1)],
+    ids=["gh-ost", "spirit"],
+)
+def test_names_beyond_ascii_may_be_cut_by_bytes_and_by_characters(run: list[str], swaps: int, by_bytes: bool) -> None:
+    cut = _cut(run, by_bytes=by_bytes)
+    assert cut != run
+    _, steps = _run(*cut)
+    assert [table.table for table, _, _ in _swaps(steps)] == [LONG] * swaps
+
+
 def test_a_drop_that_did_nothing_is_hidden_only_under_a_name_of_a_tool() -> None:
     for name, hides in {"_t_ghc": True, "_t_del": True, "_t_new": True, "t": False}.items():
         _, step = after_statement(NOTHING, f"DROP TABLE IF EXISTS {name}", "shop", has_xid=False)
@@ -280,14 +307,64 @@ def test_an_old_table_comes_back_as_a_swap_only_in_a_revert() -> None:
     assert len(_swaps(steps)) == 1
 
 
+TWO_STEP_REVERT = [
+    *changelog(),
+    "alter /* gh-ost */ table `shop`.`t` rename `_t_rev_del`",
+    "alter /* gh-ost */ table `shop`.`_t_del` rename `t`",
+]
+
+
 def test_a_revert_in_two_steps_is_one_more_alter() -> None:
-    tables, steps = _run(
-        *gh_ost(drops_old=False),
-        "alter /* gh-ost */ table `shop`.`t` rename `_t_rev_del`",
-        "alter /* gh-ost */ table `shop`.`_t_del` rename `t`",
-    )
+    tables, steps = _run(*gh_ost(drops_old=False), *TWO_STEP_REVERT[1:])
     assert len(_swaps(steps)) == 2
     assert not tables.away
+
+
+@pytest.mark.parametrize("back", [revert()[:-1], TWO_STEP_REVERT], ids=["atomic", "two-step"])
+def test_a_revert_with_names_after_something_else_is_one_more_alter(back: list[str]) -> None:
+    """--force-table-names."""
+    run = [sql.replace("`_t_", "`_m42_") for sql in (*gh_ost(drops_old=False), *back)]
+    tables, steps = _run(*run)
+    assert [text for _, _, text in _swaps(steps)] == ["ALTER TABLE `shop`.`t` ADD n INT", ""]
+    assert not tables.away
+    assert _names(tables) == {"_m42_ghc", "_m42_rev_del"}
+    assert steps[-1] is not None
+    assert steps[-1].keeps(T)
+    # The revert alone was told another name.
+    _, steps = _run(*gh_ost(drops_old=False), *(sql.replace("`_m42_del`", "`_t_del`") for sql in run[-len(back) :]))
+    assert len(_swaps(steps)) == 2
+
+
+@pytest.mark.parametrize("name", ["t", "m42"])
+@pytest.mark.parametrize("back", [revert(), [*TWO_STEP_REVERT, revert()[-1]]], ids=["atomic", "two-step"])
+def test_a_revert_of_a_run_that_nobody_saw_is_an_alter_with_perhaps_other_rows(back: list[str], name: str) -> None:
+    tables, steps = _run(*(sql.replace("`_t_", f"`_{name}_") for sql in back))
+    assert _swaps(steps) == [(T, "gh-ost", "")]
+    assert _names(tables) == {f"_{name}_rev_del"}
+    assert not tables.away
+    [swap] = [step for step in steps if step is not None and step.swaps]
+    # Nobody knows whether the table was emptied behind the first swap.
+    assert not swap.keeps(T)
+    assert not swap.hides(T)
+    # The former table was captured like any other, so its name is shown.
+    assert not swap.hides(TableId("shop", f"_{name}_del"))
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        revert()[1:],
+        [revert()[0], "RENAME TABLE t TO _t_rev_del, _t_del TO t"],
+        [revert()[0], "rename /* gh-ost */ table t to _t_bad_del, _t_del to t"],
+        [*changelog(table="x"), revert()[-2]],
+        [*TWO_STEP_REVERT[:1], *TWO_STEP_REVERT[2:]],
+        TWO_STEP_REVERT[1:],
+    ],
+)
+def test_a_former_table_that_nobody_knows_comes_back_only_by_a_certain_revert(back: list[str]) -> None:
+    _, steps = _run(*back)
+    assert not _swaps(steps)
+    assert all(step is None or not step.kept for step in steps)
 
 
 def test_the_changelog_of_another_table_proves_nothing() -> None:

@@ -64,6 +64,20 @@ def test_a_checkpoint_that_was_left_does_not_hide_a_later_run() -> None:
     assert swaps == [("t", "ALTER TABLE `shop`.`t` ADD n INT")]
 
 
+def test_the_checkpoint_of_a_killed_run_of_spirit_does_not_claim_a_table_that_a_person_has_made() -> None:
+    made = next(number for number, sql in enumerate(spirit()) if "copier_watermark" in sql)
+    left = [*spirit()[: made + 1], "DROP TABLE `shop`.`_t_new`"]
+    foreign = [*left, "CREATE TABLE _t_new LIKE t", "ALTER TABLE _t_new ADD c INT", "CREATE TABLE _x_new LIKE x"]
+    assert _names(foreign) == {"_t_chkpnt"}
+    _, swaps = _follow([*foreign, "RENAME TABLE t TO _t_old, _t_new TO t"])
+    assert not swaps
+    # spirit makes its copy and its checkpoint again. It may not be able to alter partitions with ALGORITHM=COPY.
+    for suffix in (", ALGORITHM=COPY", ""):
+        again = [sql.replace(", ALGORITHM=COPY", suffix) for sql in spirit()]
+        _, swaps = _follow([*foreign, *again])
+        assert swaps == [("t", "ALTER TABLE `shop`.`t` ADD n INT")]
+
+
 @pytest.mark.parametrize("name", ["_my_spirit_sentinel", "_my_spirit_move_revert", "_spirit_sentinel_old"])
 def test_a_name_that_ends_as_a_signal_to_spirit_is_no_signal(name: str) -> None:
     assert not _names([f"CREATE TABLE {name} (id INT NOT NULL PRIMARY KEY)"])

@@ -10,6 +10,7 @@ from pymysql.constants import ER
 
 from incsnap.ddl.online_ddl import after_statement
 from incsnap.ddl.online_tables import OnlineTables
+from incsnap.mysql import granted
 from incsnap.mysql import online_tables as module
 from incsnap.mysql.session import QueryRefusedError
 from incsnap.tables import TableId
@@ -23,7 +24,7 @@ class Server:
 
     `logs`: comment and columns of tables that a tool may have made for itself. `statement`: the only row of spirit's
     common checkpoint, None for no row. `refuses`: number of the error for who reads that row. `triggers`: the rows of
-    `information_schema.TRIGGERS`.
+    `information_schema.TRIGGERS`. `grants`: the rights of the user, None if they are not shown. `role`: active roles.
     """
 
     def __init__(
@@ -33,14 +34,24 @@ class Server:
         statement: str | None = None,
         refuses: int = 0,
         triggers: tuple[tuple[str, ...], ...] = (),
+        grants: tuple[str, ...] | None = ("GRANT ALL PRIVILEGES ON *.* TO `cdc`@`%`",),
+        role: str = "NONE",
     ) -> None:
         self._tables = [TableId("shop", name) for name in tables.split()]
         self._logs, self._statement, self._refuses, self._triggers = logs, statement, refuses, triggers
+        self._grants, self._role = grants, role
 
     def query(self, _: object, sql: str, arguments: Any = None) -> tuple[tuple[Any, ...], ...]:
         """Answer one of the questions of `online_tables`."""
         if "information_schema.TRIGGERS" in sql:
             return self._triggers
+        if sql == "SELECT CURRENT_ROLE()":
+            return ((self._role,),)
+        if sql.startswith("SHOW GRANTS"):
+            if self._grants is None:
+                raise QueryRefusedError("no", ER.ACCESS_DENIED_ERROR)
+            assert sql.endswith("CURRENT_USER()" if self._role == "NONE" else f" USING {self._role}"), sql
+            return tuple((grant,) for grant in self._grants)
         if "information_schema.TABLES" in sql:
             return tuple((database, name, *self._logs.get(name, ("", "id"))) for database, name in arguments[0])
         assert sql.startswith("SELECT statement FROM `shop`.`_spirit_checkpoint`"), sql
@@ -51,6 +62,7 @@ class Server:
     def online(self, monkeypatch: pytest.MonkeyPatch) -> OnlineTables:
         """Return the tables of tools that a job finds."""
         monkeypatch.setattr(module, "query", self.query)
+        monkeypatch.setattr(granted, "query", self.query)
         connection: Any = None
         return module.online_tables(connection, self._tables)
 
@@ -142,3 +154,43 @@ def test_the_alteration_of_a_copy_that_was_found_is_unknown_also_behind_a_furthe
     _, step = after_statement(online, swap, "shop")
     assert step is not None
     assert [text for _, _, text in step.swaps] == [""]
+
+
+_SELECT = "GRANT SELECT ON `shop`.* TO `cdc`@`%`"
+
+
+@pytest.mark.parametrize(
+    ("grants", "warns"),
+    [
+        ((_SELECT,), True),
+        ((_SELECT, "GRANT TRIGGER ON `other`.* TO `cdc`@`%`", "GRANT TRIGGER ON `shop`.`u` TO `cdc`@`%`"), True),
+        ((_SELECT, "GRANT `TRIGGER`@`%` TO `cdc`@`%`", "GRANT SELECT (`trigger`) ON `shop`.`t` TO `cdc`@`%`"), True),
+        (("GRANT SELECT, TRIGGER ON `shop`.* TO `cdc`@`%`",), False),
+        (("GRANT SELECT, TRIGGER ON `sh_p%`.* TO `cdc`@`%`",), False),
+        (("GRANT TRIGGER ON `shop\\_%`.* TO `cdc`@`%`",), True),
+        ((_SELECT, "GRANT TRIGGER ON `shop`.`t` TO `cdc`@`%`"), False),
+        (("GRANT SELECT, TRIGGER, EVENT ON *.* TO `cdc`@`%`",), False),
+        (("GRANT ALL PRIVILEGES ON `shop`.* TO `cdc`@`%`",), False),
+        (None, False),
+    ],
+)
+def test_a_table_that_may_be_a_copy_is_named_if_triggers_are_hidden(
+    grants: tuple[str, ...] | None, warns: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for role in ("NONE", "`r`@`%`,`s`@`%`"):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            assert not _names(Server("t _t_new", {}, grants=grants, role=role).online(monkeypatch))
+        assert (
+            "shop._t_new may be filled by pt-online-schema-change" in caplog.text
+            and "may not see triggers of shop.t." in caplog.text
+        ) is warns
+
+
+def test_hidden_triggers_matter_only_beside_a_table_that_may_be_a_copy(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server("t u _x_new s _s_new _s_chkpnt", {"_s_chkpnt": ("", _CHECKPOINT)}, grants=(_SELECT,))
+    with caplog.at_level(logging.WARNING):
+        assert _names(server.online(monkeypatch)) == {"_s_new", "_s_chkpnt"}
+    assert not caplog.text

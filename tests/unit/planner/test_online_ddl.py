@@ -15,6 +15,8 @@ from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.statements import schema_change
 from incsnap.events import SchemaChange, Session, StreamPosition
 from incsnap.gtid import GtidSet
+from incsnap.planner import newly_watched
+from incsnap.planner.new_tables import FilterFiles, first_filter
 from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.snapshot.commands import Command, Report
 from incsnap.snapshot.notifications import ONLINE_DDL_SWAP, ONLINE_DDL_TABLE
@@ -26,6 +28,7 @@ from tests.support.online_runs import gh_ost
 _AT = StreamPosition(GtidSet(), "", 0)
 _T, _COPY = TableId("shop", "t"), TableId("shop", "_t_gho")
 _REAL = TableId("shop", "_t_new")
+_NO_CONNECTION: Any = None
 
 
 class _Tail:
@@ -83,3 +86,82 @@ def test_a_statement_about_a_table_with_rows_and_no_trace_is_shown(online: Onlin
     altered, end, _ = _follow(online, start, alter, [_REAL])
     assert not altered.changes[0].online.hides(_REAL)
     assert not end.tables
+
+
+def _with_wider_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: Sequence[TableId]
+) -> tuple[OnlineDdl, Offset]:
+    """Return a start with `database.include.list=shop,crm` behind a job that watched `shop`, and the job's offset.
+
+    The server has the tables `existing`. gh-ost alters the table `t` of each database.
+    """
+    files = Files(str(tmp_path))
+    before = loaded_with(database__include__list="shop").settings
+    kept = OnlineDdl(before, files).keep(OnlineTables((OnlineTable(_COPY, "gh-ost", "copy", _T, "seen"),)))
+    start = replace(_offset(7, kept), signal_positions=first_filter(before.tables, FilterFiles(files)))
+
+    def of_tools(_: object, tables: Sequence[TableId]) -> OnlineTables:
+        copies = (table for table in tables if table.table == "_t_gho")
+        return OnlineTables(
+            tuple(OnlineTable(copy, "gh-ost", "copy", TableId(copy.database, "t"), "found") for copy in copies)
+        )
+
+    monkeypatch.setattr(newly_watched, "tables", lambda *_: existing)
+    monkeypatch.setattr(newly_watched, "online_tables", of_tools)
+    return OnlineDdl(loaded_with(database__include__list="shop,crm").settings, files), start
+
+
+_FOUND = TableId("crm", "_t_gho")
+
+
+def test_a_run_in_a_database_that_is_watched_from_now_on_is_found_on_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    online, start = _with_wider_lists(tmp_path, monkeypatch, [_COPY, _FOUND, TableId("crm", "t")])
+    online.begin(start, _NO_CONNECTION)
+    at = online.at(start)
+    assert at is not None
+    # What the server has of a database that was followed proves nothing about an earlier place.
+    assert [(each.table, each.trace) for each in at.tables] == [(_COPY, "seen"), (_FOUND, "found")]
+    _, behind, commands = _follow(online, start)
+    assert [dict(each.fields)["data_collections"] for each in commands if isinstance(each, Report)] == ["crm._t_gho"]
+    # Behind the batch the offset names the lists of this start.
+    wider = loaded_with(database__include__list="shop,crm").settings.tables
+    positions = first_filter(wider, FilterFiles(Files(str(tmp_path))))
+    end = replace(start, batch=8, online=online.keep(behind), signal_positions=positions)
+    assert online.at(end) == behind
+    assert _follow(online, end)[2] == ()
+
+
+def test_a_batch_that_is_repeated_leaves_out_the_same_tables_although_the_run_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    online, start = _with_wider_lists(tmp_path, monkeypatch, [_FOUND])
+    online.begin(start, _NO_CONNECTION)
+    for offset, found in ((start, True), (replace(start, batch=8), False)):
+        again, _ = _with_wider_lists(tmp_path, monkeypatch, [])
+        again.begin(offset, _NO_CONNECTION)
+        at = again.at(offset)
+        assert at is not None
+        assert at.has(_FOUND.folded) is found
+
+
+def test_the_server_is_not_asked_if_the_lists_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    online, start = _with_wider_lists(tmp_path, monkeypatch, [_FOUND])
+    wider = loaded_with(database__include__list="shop,crm").settings.tables
+    start = replace(start, signal_positions=first_filter(wider, FilterFiles(Files(str(tmp_path)))))
+    online.begin(start, _NO_CONNECTION)
+    at = online.at(start)
+    assert at is not None
+    assert not at.has(_FOUND.folded)
+
+
+def test_a_start_that_captures_tables_of_tools_does_not_ask_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, start = _with_wider_lists(tmp_path, monkeypatch, [_FOUND])
+    settings = loaded_with(database__include__list="shop,crm", incsnap__online__ddl__tables="capture").settings
+    online = OnlineDdl(settings, Files(str(tmp_path)))
+    monkeypatch.setattr(newly_watched, "tables", None)
+    online.begin(start, _NO_CONNECTION)
+    assert online.at(start) is None
