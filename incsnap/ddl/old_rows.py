@@ -10,7 +10,7 @@ have several statements between them. A column that several statements have defi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from incsnap.ddl.column_statements import NO_STATEMENT, ColumnStatements
@@ -52,13 +52,15 @@ def unknown_values(
     after: DefinedTable,
     origins: Origins | None,
     statements: ColumnStatements = NO_STATEMENT,
+    is_captured: Callable[[str], bool] = lambda _: True,
 ) -> tuple[str, ...]:
     """Return why old rows have values that consumers cannot know, a reason for each column; () if they know all.
 
     `origins`: None if the statements between the definitions were not understood. Then a new column may be a former
-    one under a new name. `statements`: the statements that have defined columns.
+    one under a new name. `statements`: the statements that have defined columns. `is_captured`: whether records have a
+    column, by its name.
     """
-    return tuple(_unknown(before, after, origins, statements))
+    return tuple(_unknown(before, after, origins, statements, is_captured))
 
 
 def changed_columns(
@@ -69,7 +71,8 @@ def changed_columns(
 ) -> tuple[str, ...]:
     """Return the differences of the columns and the key, a text for each; () if there are none.
 
-    A column that several statements have defined is a difference. Arguments are those of `unknown_values`.
+    A column that several statements have defined is a difference. Arguments are those of `unknown_values`. Columns that
+    are not captured are compared like all others.
 
     A DEFAULT, the order of columns, collations and comments are no differences: no value depends on them.
     """
@@ -112,13 +115,19 @@ def _number(statements: ColumnStatements, column: DefinedColumn, former: Defined
 
 
 def _unknown(
-    before: DefinedTable, after: DefinedTable, origins: Origins | None, statements: ColumnStatements
+    before: DefinedTable,
+    after: DefinedTable,
+    origins: Origins | None,
+    statements: ColumnStatements,
+    is_captured: Callable[[str], bool],
 ) -> Iterator[str]:
     pairs = _pairs(before, after, origins)
     gone = _gone(before, pairs)
     may_be_renamed = gone if origins is None else []
     names_of_gone = {name.lower() for name in gone}
     for column, former in pairs:
+        if not is_captured(column.name):
+            continue
         reason = _of_new(column) if former is None else _of_kept(column, former)
         if not reason and former is None and column.name.lower() in names_of_gone:
             reason = "has the name of a dropped column"

@@ -53,6 +53,7 @@ _PT_FORMER = r"(?:[A-Z0-9]{{6}}_)*_+{of}_old"
 _TRIGGER = re.compile(r"(.*)_(?:del|upd|ins)", re.IGNORECASE)
 #: Most characters of a trigger's name without its event.
 _LONGEST_TRIGGER = 60
+_LOG_OF_ONE = re.compile(r"_(.+?)(?:(?:_\d{14})?(?:_rev)?_del|_ghc|_ghk|_chkpnt)", re.IGNORECASE)
 _NOT_COMPARED = re.compile(r"[^a-z0-9]+")
 
 
@@ -91,6 +92,17 @@ def copy_tool(name: str, of: str, sql: str) -> str:
 def confirms(log: str, tool: str, of: str) -> bool:
     """Return True if the table `log` of `tool` proves by its name that the tool alters the table `of`."""
     return tool in _OF_ONE and _is_of(log, of, _OF_ONE[tool])
+
+
+def altered_by_name(log: str) -> str:
+    """Return the name of the altered table that the name of `log` has in it; "" if it has none. `log` is a tool's table
+    that is no copy.
+
+    >>> altered_by_name("_orders_ghc"), altered_by_name("_orders_rev_del"), altered_by_name("_spirit_checkpoint")
+    ('orders', 'orders', '')
+    """
+    match = _LOG_OF_ONE.fullmatch(log)
+    return match[1] if match is not None else ""
 
 
 def ghost_beside(log: str) -> str:

@@ -111,7 +111,7 @@ class Observer:
         new_tables = NewTables(settings.snapshot, settings.tables, filters)
         gap = GapLists(settings.snapshot, Files(buffers.root))
         places = AskedPlaces(settings, Files(buffers.root))
-        old_rows = OldRows(settings.snapshot, settings.tables, defined)
+        old_rows = OldRows(settings.snapshot, settings.tables, settings.columns, defined)
         signal_table = settings.signals.data_collection
         self._signals = SignalPort(
             inbox,

@@ -28,6 +28,7 @@ from incsnap.config.patterns import TableFilter
 from incsnap.config.settings import SnapshotSettings
 from incsnap.ddl.old_rows import DefinedTable, changed_columns, unknown_values
 from incsnap.ddl.table_statements import table_statements
+from incsnap.envelope.column_rules import ColumnRules, matches
 from incsnap.errors import shorten
 from incsnap.events import SchemaChange
 from incsnap.mysql.defined_tables import defined_tables
@@ -80,11 +81,17 @@ def defined_file_of(offset: Offset) -> str:
 
 
 class OldRows:
-    """The snapshots behind ALTER TABLE, for one planner. `included` are the captured tables."""
+    """The snapshots behind ALTER TABLE, for one planner.
 
-    def __init__(self, settings: SnapshotSettings, included: TableFilter, files: DefinedFiles) -> None:
+    `included` are the captured tables, and `columns` has the rules for the captured columns.
+    """
+
+    def __init__(
+        self, settings: SnapshotSettings, included: TableFilter, columns: ColumnRules, files: DefinedFiles
+    ) -> None:
         self._settings = settings
         self._included = included
+        self._columns = columns
         self._files = files
         self._again_at = 0.0
 
@@ -202,9 +209,7 @@ class OldRows:
                         altered.sql,
                     )
                 continue
-            decide = unknown_values if setting == "changed" else changed_columns
-            origins = None if altered.origins is None else dict(altered.origins)
-            reasons = decide(before[table], after[table], origins, altered.statements)
+            reasons = self._reasons(before[table], after[table], altered)
             if not reasons:
                 continue
             number += 1
@@ -216,6 +221,19 @@ class OldRows:
                     "incsnap.online.ddl.reread=%s: %s is read again behind %s: %s", setting, table, altered.sql, why
                 )
                 yield replace(command, reason=f"{altered.sql}: {why}")
+
+    def _reasons(self, before: DefinedTable, after: DefinedTable, altered: AlteredTable) -> tuple[str, ...]:
+        """Return why the table must be read again; () if it need not be."""
+        origins = None if altered.origins is None else dict(altered.origins)
+        if self._settings.reread == "all":
+            return changed_columns(before, after, origins, altered.statements)
+
+        def is_captured(column: str) -> bool:
+            # A record's key has its columns even if the row leaves them out.
+            name, rules = f"{altered.table}.{column}", self._columns
+            return rules.includes(name) or matches(rules.key_patterns(), name) or column in after.key
+
+        return unknown_values(before, after, origins, altered.statements, is_captured)
 
 
 def _learn(

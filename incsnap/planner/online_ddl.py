@@ -6,7 +6,7 @@ ALTER of a copy and its RENAME loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.config.settings import Settings
 from incsnap.ddl.follow import follow
 from incsnap.ddl.online_changes import Swap, with_steps
-from incsnap.ddl.online_names import PT_OSC, altered_by_pt
+from incsnap.ddl.online_names import PT_OSC, altered_by_name, altered_by_pt
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.table_definition import Definitions
 from incsnap.events import SchemaChange
@@ -71,7 +71,8 @@ class OnlineDdl:
 
         A later statement may tell whose table a statement of the batch has made. So the tail reads on to the end of the
         binlog before such a batch, if it can in `WAIT_SECONDS`. `same_server` is that of `DefinitionsAt`. A job's first
-        batch, and the first one with wider lists, report the tables of runs that are under way.
+        batch, and the first one with wider lists, report the tables of runs that are under way. Runs on tables that are
+        not captured are not reported.
         """
         before = self.at(start)
         if before is None:
@@ -89,7 +90,8 @@ class OnlineDdl:
         changes, after = self._alike(batch.changes, _without_rows(batch.tables, written), connection)
         found = self._new.at(start) if start.batch else before
         recognised = (*found.certain(), *batch.recognised)
-        commands = tuple(_reports(f"online-ddl-{start.batch + 1}", recognised, batch.swaps))
+        reports = _reports(f"online-ddl-{start.batch + 1}", recognised, batch.swaps, self._included.included)
+        commands = tuple(reports)
         return replace(advance, changes=changes), after, commands
 
     def _alike(
@@ -124,6 +126,11 @@ class OnlineDdl:
         return any(created.shape == replace(shape, id=copy.table) for shape in shapes)
 
 
+def _altered_table(each: OnlineTable) -> TableId:
+    """Return the table that the tool alters, or the tool's table itself if nothing tells which table that is."""
+    return each.of or TableId(each.table.database, altered_by_name(each.table.table) or each.table.table)
+
+
 def _without_rows(online: OnlineTables, written: Collection[str]) -> OnlineTables:
     """Return `online` without tables that look like copies and have rows before a trace of a tool: they are tables like
     any other. `written`: as in `with_steps`."""
@@ -131,16 +138,19 @@ def _without_rows(online: OnlineTables, written: Collection[str]) -> OnlineTable
     return online if len(left) == len(online.tables) else replace(online, tables=left)
 
 
-def _reports(name: str, recognised: tuple[OnlineTable, ...], swaps: tuple[Swap, ...]) -> Iterator[Command]:
-    """Yield a notification for each table that is recognised in the batch, and for each swap.
+def _reports(
+    name: str, recognised: tuple[OnlineTable, ...], swaps: tuple[Swap, ...], included: Callable[[TableId], bool]
+) -> Iterator[Command]:
+    """Yield a notification for each table that is recognised in the batch, and for each swap, if the altered table is
+    captured.
 
-    The notification of the swap names the former table.
+    The notification of the swap names the former table. `included`: whether a table is captured.
     """
     for each in recognised:
-        if each.role != "former":
+        if each.role != "former" and included(_altered_table(each)):
             altered = (("altered", str(each.of)),) if each.of is not None else ()
             trace = (("tool", each.tool), *altered, ("trace", each.trace))
             yield Report(name, ONLINE_DDL_TABLE, (("data_collections", str(each.table)), *trace))
-    for swap in swaps:
+    for swap in filter(lambda swap: included(swap.table), swaps):
         former = (("former", str(swap.former)),) if swap.former is not None else ()
         yield Report(name, ONLINE_DDL_SWAP, (("data_collections", str(swap.table)), ("tool", swap.tool), *former))

@@ -15,6 +15,7 @@ from incsnap.events import SchemaChange, Session, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.planner.old_rows import OldRows, defined_files
 from incsnap.planner.signal_commands import CapturedTables
+from incsnap.snapshot.commands import Command, Execute
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.tables import TableId
 from tests.support.job_settings import loaded_with
@@ -44,7 +45,7 @@ def test_rows_that_a_rename_brings_in_place_of_a_dropped_table_are_warned_of(
 ) -> None:
     """`apart`: the table is compared between the DROP and the next statement."""
     settings = loaded_with(table__include__list=r"shop\.t", incsnap__online__ddl__reread="changed").settings
-    old_rows = OldRows(settings.snapshot, settings.tables, defined_files(Files(str(tmp_path))))
+    old_rows = OldRows(settings.snapshot, settings.tables, settings.columns, defined_files(Files(str(tmp_path))))
     offset = Offset("job", 1, StreamPosition(GtidSet(), "", 0), TopicLayout(1, {}))
     made = [change(sql) for sql in statements]
     for changes in ([], [made[0]], made[1:]) if apart else ([], made):
@@ -59,3 +60,67 @@ def test_rows_that_a_rename_brings_in_place_of_a_dropped_table_are_warned_of(
         offset = replace(offset, batch=offset.batch + 1, signal_positions=positions)
 
     assert ("it is not known what shop.t was" in caplog.text) == is_warned_of
+
+
+ID = DefinedColumn("id", "int", nullable=False)
+A = DefinedColumn("a", "int")
+SSN = DefinedColumn("ssn", "varchar(11)", charset="utf8mb4")
+OTHER_SSN = replace(SSN, type="varbinary(16)", charset="")
+COUNTED = DefinedColumn("n", "int", nullable=False, counted=True)
+
+
+LEFT_OUT = {"column__exclude__list": r".*\.(ssn|n)"}
+
+
+@pytest.mark.parametrize(
+    ("clauses", "after", "key", "is_read"),
+    [
+        ("MODIFY ssn VARBINARY(16)", (ID, A, OTHER_SSN), ("id",), {"changed": False, "all": True}),
+        ("ADD n INT NOT NULL AUTO_INCREMENT UNIQUE", (ID, A, SSN, COUNTED), ("id",), {"changed": False, "all": True}),
+        ("DROP ssn", (ID, A), ("id",), {"changed": False, "all": True}),
+        ("MODIFY a VARCHAR(9)", (ID, replace(A, type="varchar(9)"), SSN), ("id",), {"changed": True, "all": True}),
+        # A column that was left out comes under another name.
+        ("CHANGE ssn shown VARCHAR(11)", (ID, A, replace(SSN, name="shown")), ("id",), {"changed": True, "all": True}),
+        # The key of records has its columns, whatever the settings leave out.
+        ("MODIFY ssn VARBINARY(16)", (ID, A, OTHER_SSN), ("ssn",), {"changed": True, "all": True}),
+    ],
+)
+@pytest.mark.parametrize("reread", ["changed", "all"])
+@pytest.mark.parametrize("lists", [LEFT_OUT, {"column__include__list": r"shop\.t\.(id|a|shown)"}])
+def test_changed_does_not_count_columns_that_are_not_captured(
+    clauses: str,
+    after: tuple[DefinedColumn, ...],
+    key: tuple[str, ...],
+    is_read: dict[str, bool],
+    reread: str,
+    lists: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    settings = {**lists, "incsnap__online__ddl__reread": reread}
+
+    assert is_read_behind(f"ALTER TABLE t {clauses}", after, key, settings, tmp_path) == is_read[reread]
+
+
+def test_changed_counts_a_column_of_the_message_key_that_rows_leave_out(tmp_path: Path) -> None:
+    settings = {**LEFT_OUT, "incsnap__online__ddl__reread": "changed", "message__key__columns": "shop.t:ssn"}
+
+    assert is_read_behind("ALTER TABLE t MODIFY ssn VARBINARY(16)", (ID, A, OTHER_SSN), ("id",), settings, tmp_path)
+
+
+def is_read_behind(
+    sql: str, after: tuple[DefinedColumn, ...], key: tuple[str, ...], given: dict[str, str], folder: Path
+) -> bool:
+    """Return True if the statement, which gives the table the columns `after`, lets the table be read again."""
+    settings = loaded_with(table__include__list=r"shop\.t", **given).settings
+    old_rows = OldRows(settings.snapshot, settings.tables, settings.columns, defined_files(Files(str(folder))))
+    offset = Offset("job", 1, StreamPosition(GtidSet(), "", 0), TopicLayout(1, {}))
+    commands: tuple[Command, ...] = ()
+    for changes, columns in (([], (ID, A, SSN)), ([change(sql)], after)):
+
+        def asking(_: Any, now: tuple[DefinedColumn, ...] = columns) -> Any:
+            return {T: DefinedTable(now, key)}, ()
+
+        connection: Any = None
+        commands, positions = old_rows.commands(offset, changes, asking, connection, lambda: CapturedTables((T,)), ())
+        offset = replace(offset, batch=offset.batch + 1, signal_positions=positions)
+    return [each.table for command in commands if isinstance(command, Execute) for each in command.collections] == [T]

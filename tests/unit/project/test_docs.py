@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from configparser import ConfigParser
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from incsnap.cli.main import commands
 from incsnap.config.record_form import RECORD_FORM
 from incsnap.monitoring import status
 from incsnap.snapshot import offset
+from tests.support.snapshots import A, Snapshots, execute
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -70,6 +72,20 @@ def test_a_page_says_first_whom_it_is_for(page: Path) -> None:
     assert heading.startswith("# ")
     assert not blank
     assert first.startswith("For ")
+
+
+def test_the_fields_of_a_notification_are_documented() -> None:
+    rows = re.findall(r"^\| (`[A-Z][^|]*) \| ([^|]*) \|$", OPERATION.read_text(), re.MULTILINE)
+    documented = {kind: fields for kinds, fields in rows for kind in re.findall(r"`([A-Z_]+)`", kinds)}
+    job = Snapshots({A: [1, 2, 3]})
+    job.batch(replace(execute("s", A), reason="ALTER TABLE a: column c is new"))
+    job.batch(uncaptured=frozenset((A,)))
+
+    sent = [note for context in job.log for note in context.notifications]
+    assert {note.type for note in sent} >= {"STARTED", "ABORTED"}
+    assert [
+        (note.type, name) for note in sent for name, _ in note.fields if f"`{name}`" not in documented[note.type]
+    ] == []
 
 
 def test_every_decision_is_listed() -> None:
