@@ -6,11 +6,13 @@ definitions say that the columns are the same ones (`RENAME COLUMN a TO b, RENAM
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from incsnap.ddl.alterations import Alteration, read_alter_table
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.old_rows import Origins
 from incsnap.ddl.online_names import GH_OST, PT_OSC
-from incsnap.ddl.words import NotUnderstood
+from incsnap.ddl.words import NotUnderstood, Words
 from incsnap.events import Session
 
 #: Words behind CREATE and DROP in a statement that changes an index alone.
@@ -72,6 +74,32 @@ def read_alteration(sql: str, session: Session) -> Alteration | None:
         return read_alter_table(words)
     except NotUnderstood:
         return None
+
+
+def replaced_columns(statements: Iterable[str], session: Session) -> frozenset[str] | None:
+    """Return the columns, in lower case, that were not the columns of these names before the statements.
+
+    They are new, or had other names. The statements alter one table, one after another. Return None if each column may
+    be one of them, because a statement that may drop or rename columns is not understood.
+    """
+    origins: Origins = {}
+    for sql in statements:
+        alteration = read_alteration(sql, session)
+        if alteration is not None:
+            origins = _behind(origins, alteration)
+        elif _may_move_names(sql, session):
+            return None
+    return frozenset(name for name, former in origins.items() if former != name)
+
+
+def _may_move_names(sql: str, session: Session) -> bool:
+    """Whether a statement that is not understood may give the name of one column to another."""
+    words = Words(sql, session.database, session.sql_mode)
+    try:
+        is_alter = words.take() == "ALTER" and words.take() == "TABLE"
+    except NotUnderstood:
+        return False
+    return is_alter and words.mentions("DROP", "CHANGE", "RENAME")
 
 
 def composed(before: Origins | None, after: Origins | None) -> dict[str, str | None] | None:

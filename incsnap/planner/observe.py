@@ -41,6 +41,7 @@ from incsnap.planner.new_tables import FilterFiles, NewTables
 from incsnap.planner.old_rows import DefinedFiles, OldRows
 from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.planner.query_connection import QueryConnection
+from incsnap.planner.replaced_keys import tables_with_replaced_keys
 from incsnap.planner.server_port import ServerPort
 from incsnap.planner.signal_inbox import SignalInbox
 from incsnap.planner.signal_port import SignalPort
@@ -94,6 +95,7 @@ class Observer:
     ) -> None:
         query_seconds, topics = settings.mysql.query_timeout_seconds, partial(topics_of, settings)
         self._throttle = settings.snapshot.throttle
+        self._columns = settings.columns
         self._buffers = buffers
         self._queries = queries
         self._heartbeat = Heartbeat(settings)
@@ -175,6 +177,7 @@ class Observer:
             configured=self._throttle,
             uncaptured=self._signals.uncaptured(start.snapshot, online),
             refused=refused_rows(self._buffers, start),
+            replaced_keys=tables_with_replaced_keys(start.snapshot.scans, advance.changes, self._columns),
             away=frozenset(online.away),
         )
         statements = self._server.statement_records(start, advance, tail, connection, seam, online)

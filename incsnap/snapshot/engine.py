@@ -86,6 +86,8 @@ class BatchFacts:
     #: tables that are read or wait, but that the settings do not capture any more
     uncaptured: frozenset[TableId] = frozenset()
     refused: tuple[RefusedRow, ...] = ()  #: rows that the last batch has left out
+    #: tables being read in whose key a statement has put another column, under the name of the former one
+    replaced_keys: frozenset[TableId] = frozenset()
     #: tables that a tool has renamed or dropped, and whose copy takes their name with a later statement
     away: frozenset[TableId] = frozenset()
 
@@ -228,6 +230,8 @@ def _observe(state: NextContext, facts: BatchFacts) -> None:
     was planned is then read from its beginning, and no row that was read before is sent any more. The swap by a tool
     for online schema changes moves no rows in: the table has the same rows behind it. It goes on at its key, or from
     its beginning if its key has changed.
+
+    A table also begins again if a column of its key is another column now. The key may have the same form as before.
     """
     for change in facts.changes:
         if change.moves_rows_in:
@@ -240,6 +244,9 @@ def _observe(state: NextContext, facts: BatchFacts) -> None:
         if not change.truncates:
             for scan in [scan for scan in state.scans.values() if change.touches(scan.table)]:
                 state.scans[scan.number] = replace(scan, described=False, asked=0)
+    for scan in [scan for scan in state.scans.values() if scan.table in facts.replaced_keys]:
+        if scan.maximum is not None:
+            state.begin_again(scan.number, "a column of its key is another one now")
 
     _observe_events(state, facts)
 

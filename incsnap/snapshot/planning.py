@@ -172,7 +172,8 @@ def _described(state: NextContext, number: int, low_watermark: GtidSet) -> Askin
         return _postponed(state, number, answer)
     if not scan.fingerprint and collection.surrogate and not answer.index:
         _warn_of_sorts(state, scan, answer)
-    if scan.fingerprint not in ("", answer.fingerprint) and not state.begin_again(number, "its key has changed"):
+    has_changed = scan.maximum is not None and scan.fingerprint not in ("", answer.fingerprint)
+    if has_changed and not state.begin_again(number, "its key has changed"):
         return False
     state.scans[number] = replace(
         state.scans[number],

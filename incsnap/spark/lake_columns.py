@@ -8,7 +8,7 @@ renamed one whose name it has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -111,3 +111,14 @@ def steps(
         [target[name] for name in new],
         (*stream.names, *(name for name in brought if name.lower() not in {*target, *gone, *renamed})),
     )
+
+
+def unsure_keys(keys: Iterable[str], known: Iterable[str], brought: Iterable[str], needed: Steps) -> list[str]:
+    """Return the columns of the key that old rows in the lake may have no value in, in lower case.
+
+    `keys`: columns by which rows are merged from now on, in lower case. `known`: those until now. `brought`: columns
+    that the stream has brought before. `needed`: the steps since.
+    """
+    new = {each.name.lower() for each in needed.new}
+    sure = ({*known} & {name.lower() for name in brought}) - new
+    return [name for name in keys if name not in sure]

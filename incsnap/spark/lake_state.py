@@ -24,6 +24,8 @@ class LakeState:
     pending: Alteration | None = None
     #: columns, in lower case, that the query is adding: the rows do not have the DEFAULT of them yet
     adding: tuple[str, ...] = ()
+    #: columns, in lower case, by which rows were merged last; None: an earlier release did not record them
+    keys: tuple[str, ...] | None = None
 
     def without(self, column: str) -> LakeState:
         """Return the state behind a step that has dropped a column."""
@@ -52,7 +54,8 @@ class LakeState:
         try:
             pending = known["pending"] and Alteration(**known["pending"])
             adding = known["adding"] if "adding" in known else _new_columns(pending)
-            return cls(tuple(known["columns"]), known["altered"], pending, tuple(adding))
+            keys = None if known.get("keys") is None else tuple(known["keys"])
+            return cls(tuple(known["columns"]), known["altered"], pending, tuple(adding), keys)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{shorten(text)} is no state ({error!r})") from None
 

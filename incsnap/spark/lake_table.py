@@ -16,7 +16,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, SparkSession
-from pyspark.sql.functions import lit, unhex
+from pyspark.sql.functions import col, lit, unhex
 from pyspark.sql.types import (
     BinaryType,
     DataType,
@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 )
 
 from incsnap.errors import ConfigError, shorten
-from incsnap.spark.lake_columns import NamesSwapped, NotFollowed, Steps, StreamColumns, steps
+from incsnap.spark.lake_columns import NamesSwapped, NotFollowed, Steps, StreamColumns, steps, unsure_keys
 from incsnap.spark.lake_state import PROPERTY, LakeState, read_state
 from incsnap.tables import quote
 from incsnap.tasks.described_rows import Alteration
@@ -46,10 +46,13 @@ _ANEW = (
 
 
 class LakeTable:
-    """A table of a lake. `name`: as Spark names it. `kind`: the format, such as delta."""
+    """A table of a lake. `name`: as Spark names it. `kind`: the format, such as delta.
 
-    def __init__(self, spark: SparkSession, name: str, kind: str) -> None:
-        self._spark, self._name, self._kind = spark, name, kind
+    `keys`: columns that the user calls the key; empty: the key is that of MySQL.
+    """
+
+    def __init__(self, spark: SparkSession, name: str, kind: str, keys: tuple[str, ...] = ()) -> None:
+        self._spark, self._name, self._kind, self._keys = spark, name, kind, keys
         self._known: LakeState | None = None
         #: Columns that the table has followed last, which is most batches.
         self._followed: StreamColumns | None = None
@@ -60,7 +63,7 @@ class LakeTable:
             if not self._exists():
                 empty = self._spark.createDataFrame([], StructType(list(columns.fields)))
                 empty.writeTo(self._name).using(self._kind).create()
-                self._write(LakeState(tuple(columns.names)))
+                self._write(LakeState(tuple(columns.names), keys=self._keys_of(columns)))
             elif not self._state.columns:
                 # A table of an earlier release, or one that the user has made.
                 have = {name.lower() for name in self._spark.table(self._name).columns}
@@ -95,7 +98,7 @@ class LakeTable:
 
         `by_statements`: follow the statements since; without it, columns are added and widened only. `is_definition`:
         whether the DEFAULTs in `columns` are those of the one statement since. Raise ConfigError if the lake's format
-        cannot follow.
+        cannot follow, or if rows have null in a new column of the key.
         """
         if columns == self._followed:
             return
@@ -106,6 +109,8 @@ class LakeTable:
             needed = steps(columns, have, state.columns, pending)
         except NotFollowed as error:
             raise self._not_followed(str(error), "" if isinstance(error, NamesSwapped) else _BY_HAND) from None
+        keys = self._keys_of(columns)
+        unsure = unsure_keys(keys, self._known_keys(state, keys), state.columns, needed)
         self._alter_columns(needed)
         state = self._state
         # Rows show the present DEFAULTs of MySQL. A later statement may have changed these.
@@ -115,12 +120,47 @@ class LakeTable:
         # A statement since an earlier attempt may hide where the columns of that attempt come from.
         self._warn_of_null(each.name for each in adding if each not in needed.new)
         self._fill([each for each in needed.new if each in adding], values, {} if pending is None else pending.defaults)
-        self._write(replace(state, columns=needed.columns, pending=None if by_statements else state.pending, adding=()))
+        self._check_values(unsure, keys)
+        pending = None if by_statements else state.pending
+        self._write(replace(state, columns=needed.columns, pending=pending, adding=(), keys=keys))
         self._followed = columns
 
     def delete_all(self) -> None:
         """Delete all rows."""
         self._spark.sql(f"DELETE FROM {self._name}")
+
+    # -- the table's key
+
+    def _keys_of(self, columns: StreamColumns) -> tuple[str, ...]:
+        """Return the columns by which rows are merged, in lower case."""
+        return tuple(name.lower() for name in self._keys or columns.keys)
+
+    def _known_keys(self, state: LakeState, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the columns by which rows were merged until now. An earlier release has not recorded them.
+
+        A column that the user has named may have had null all the time. A column of MySQL's key has none.
+        """
+        if state.keys is not None:
+            return state.keys
+        return keys if self._keys else ()
+
+    def _check_values(self, unsure: Iterable[str], keys: tuple[str, ...]) -> None:
+        """Raise ConfigError if rows have null in one of the columns `unsure` of the key.
+
+        The rows have other values in MySQL, so a MERGE by this key would not find them. It would add a second row for
+        an update, and would do nothing for a deletion.
+        """
+        rows = self._spark.table(self._name)
+        empty = [name for name in unsure if not rows.where(col(quote(name)).isNull()).isEmpty()]
+        if empty:
+            names, pending = ", ".join(empty), self._state.pending
+            by = "" if pending is None else f" behind {pending.sql}"
+            raise ConfigError(
+                f"merge_into cannot merge into {self._name} by the key ({', '.join(keys)}){by}: old rows have null in"
+                f" {names} there, and no event has brought their values",
+                f"Delete all rows of {self._name}, start the query again, and send the signal execute-snapshot for the"
+                f" MySQL table. Or give the rows their values of {names} by hand, and start the query again.",
+            )
 
     # -- the table's property
 

@@ -114,7 +114,7 @@ class _Merger:
     def _opened(self, spark: SparkSession, columns: StreamColumns) -> LakeTable:
         """Return the lake's table. The first call creates a missing one with `columns`."""
         if self._lake is None:
-            lake = LakeTable(spark, self._table, self._kind)
+            lake = LakeTable(spark, self._table, self._kind, self._keys)
             lake.create(columns)
             self._lake = lake
         return self._lake

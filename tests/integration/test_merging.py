@@ -19,6 +19,9 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 from incsnap.errors import ConfigError
 from incsnap.spark.described_batches import described_batch
 from incsnap.spark.frames import HIDDEN_KEY, KEY
+from incsnap.spark.lake_columns import StreamColumns
+from incsnap.spark.lake_state import PROPERTY
+from incsnap.spark.lake_table import LakeTable
 from incsnap.spark.merging import merge_into, merge_statement, newest_changes
 from incsnap.tasks import blocks
 from incsnap.tasks.change_marks import CHANGE_FIELDS
@@ -135,3 +138,67 @@ def of_schema(stream: DataFrame, schema: StructType) -> DataFrame:
     """A stream with these columns."""
     columns = [stream["value"].cast(each.dataType).alias(each.name, metadata=each.metadata) for each in schema.fields]
     return stream.select(*columns)
+
+
+ID, CODE = StructField("id", IntegerType()), StructField("code", StringType())
+ANEW, LATER = StructField("anew", IntegerType()), StructField("later", IntegerType())
+
+
+@pytest.fixture
+def keyed(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    """A table that the query has followed by the key `id`, with one row. `later` came by a statement, without a value.
+
+    Parquet cannot merge, but can add columns.
+    """
+    spark.sql(f"CREATE TABLE keyed (id INT, code STRING, later INT) USING parquet LOCATION '{tmp_path}/keyed'")
+    spark.sql("INSERT INTO keyed VALUES (1, 'a', NULL)")
+    LakeTable(spark, "keyed", "parquet").create(StreamColumns((ID, CODE, LATER), ("id",)))
+    LakeTable(spark, "keyed", "parquet").follow(StreamColumns((ID, CODE, LATER), ("id",)))
+    yield "keyed"
+    spark.sql("DROP TABLE keyed")
+
+
+@pytest.mark.parametrize(
+    ("fields", "key", "origins", "null"),
+    [
+        ((ID, CODE, LATER, ANEW), ("anew",), {"anew": None}, "anew"),
+        ((ID, CODE, LATER, ANEW), ("id", "anew"), None, "anew"),
+        # An earlier statement has added the column.
+        ((ID, CODE, LATER), ("later",), {}, "later"),
+        ((ID, CODE, LATER), ("code",), {}, ""),
+        ((ID, CODE, LATER, ANEW), ("id",), {"anew": None}, ""),
+    ],
+)
+def test_a_key_whose_values_the_lake_lacks_is_refused_until_the_lake_is_empty(
+    spark: SparkSession,
+    keyed: str,
+    fields: tuple[StructField, ...],
+    key: tuple[str, ...],
+    origins: dict[str, str | None] | None,
+    null: str,
+) -> None:
+    altered, columns = Alteration("7", "ALTER TABLE t ...", origins), StreamColumns(fields, key)
+
+    for _ in range(2 if null else 0):  # the query starts again
+        with pytest.raises(ConfigError, match=rf"null in {null} there") as refused:
+            LakeTable(spark, keyed, "parquet").alter(altered, columns)
+        assert "behind ALTER TABLE t" in refused.value.message
+        assert "execute-snapshot" in refused.value.hint
+    if null:
+        spark.sql(f"TRUNCATE TABLE {keyed}")
+    LakeTable(spark, keyed, "parquet").alter(altered, columns)
+    spark.sql(
+        f"INSERT INTO {keyed} ({', '.join(each.name for each in fields)}) VALUES ({'NULL, ' * (len(fields) - 1)}NULL)"
+    )
+    # The key stays, so nothing is looked for any more.
+    LakeTable(spark, keyed, "parquet").follow(StreamColumns((*fields, StructField("more", IntegerType())), key))
+
+
+def test_columns_that_the_user_calls_the_key_are_refused_only_if_they_are_new(spark: SparkSession, keyed: str) -> None:
+    # An earlier release has not recorded the key.
+    spark.sql(f"ALTER TABLE {keyed} UNSET TBLPROPERTIES ('{PROPERTY}')")
+    LakeTable(spark, keyed, "parquet", ("later",)).create(StreamColumns((ID, CODE, LATER)))
+    LakeTable(spark, keyed, "parquet", ("later",)).follow(StreamColumns((ID, CODE, LATER)))
+
+    with pytest.raises(ConfigError, match=r"by the key \(later, anew\): old rows have null in anew there"):
+        LakeTable(spark, keyed, "parquet", ("later", "anew")).follow(StreamColumns((ID, CODE, LATER, ANEW)))

@@ -322,6 +322,7 @@ _COLLATION = "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 #: goes on at its key.
 CHANGES = {
     "a column": ("", "ADD n INT", True),
+    "another column of its name": ("", "DROP COLUMN id, ADD COLUMN id INT NOT NULL AUTO_INCREMENT PRIMARY KEY", False),
     "a type of the key": ("", "MODIFY id BIGINT NOT NULL", False),
     "another key": ("", "DROP PRIMARY KEY, ADD PRIMARY KEY (v, id), MODIFY v VARCHAR(9) NOT NULL", False),
     "a collation of the key": (_TEXT_IN_KEY, _COLLATION, False),

@@ -91,6 +91,7 @@ class Snapshots:
         loads: tuple[MeasuredLoad, ...] = (),
         uncaptured: frozenset[TableId] = frozenset(),
         refused: tuple[RefusedRow, ...] = (),
+        replaced_keys: frozenset[TableId] = frozenset(),
         away: frozenset[TableId] = frozenset(),
     ) -> Plan:
         """Run one batch with these facts and return its plan."""
@@ -113,6 +114,7 @@ class Snapshots:
             loads=loads,
             uncaptured=uncaptured,
             refused=refused,
+            replaced_keys=replaced_keys,
             away=away,
         )
         plan = drive(next_context(self.context, facts), self._answer)

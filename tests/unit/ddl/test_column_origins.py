@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from incsnap.ddl.column_origins import defaults_behind, origins_behind, read_alteration
+from incsnap.ddl.column_origins import defaults_behind, origins_behind, read_alteration, replaced_columns
 from incsnap.ddl.online_names import GH_OST, PT_OSC, SPIRIT
 from incsnap.events import Session
 
@@ -88,3 +88,29 @@ def test_a_tool_may_copy_other_columns_than_its_statement_says(
     assert origins == by_tool
     native = origins_behind({}, alteration)
     assert native == by_tool[SPIRIT]
+
+
+@pytest.mark.parametrize(
+    ("clauses", "replaced"),
+    [
+        (["DROP COLUMN id, ADD COLUMN Id INT NOT NULL AUTO_INCREMENT PRIMARY KEY FIRST"], {"id"}),
+        (["RENAME COLUMN a TO b, RENAME COLUMN b TO a"], {"a", "b"}),
+        (["CHANGE id old INT, CHANGE new id INT"], {"old", "id"}),
+        (["CHANGE id id BIGINT, MODIFY a INT FIRST, DROP b, ADD INDEX (a)"], set()),
+        (["RENAME COLUMN id TO x", "RENAME COLUMN x TO id"], set()),
+        (["DROP COLUMN id", "ADD COLUMN id INT"], {"id"}),
+        (["ADD n INT", "DROP n"], set()),
+        # A statement that is not understood.
+        (["DROP COLUMN id, ADD COLUMN id INT WHATEVER"], None),
+        (["ADD COLUMN n INT WHATEVER"], set()),
+    ],
+)
+def test_a_column_is_replaced_if_another_one_has_its_name(clauses: list[str], replaced: set[str] | None) -> None:
+    found = replaced_columns([f"ALTER /* gh-ost */ TABLE t {each}" for each in clauses], SESSION)
+
+    assert found == replaced
+
+
+def test_another_statement_replaces_no_column() -> None:
+    for sql in ("DROP TABLE t", "RENAME TABLE t TO u", "DROP INDEX i ON t", "TRUNCATE t", "`", "ALTER VIEW DROP"):
+        assert replaced_columns([sql], SESSION) == set()

@@ -9,7 +9,7 @@ import pytest
 from incsnap.events import OnlineStep, SchemaChange
 from incsnap.snapshot.next_context import MAX_BEGINNINGS
 from incsnap.snapshot.offset import Offset, TopicLayout
-from incsnap.snapshot.questions import Describe, MaximumKey
+from incsnap.snapshot.questions import Describe, MaximumKey, NotYet
 from incsnap.snapshot.refused import RefusedRow
 from incsnap.snapshot.window import ChunkResult
 from tests.support.snapshots import A, B, C, Snapshots, alter, execute, position, spans, swap, tool_swap, truncate
@@ -165,6 +165,33 @@ def test_a_table_that_a_tool_swaps_begins_again_with_another_key() -> None:
 
     assert plan.warnings == ("db.a: its key has changed; the table is read from its beginning",)
     assert spans(plan.context.planned)[0] == ("a", None, "2")
+
+
+@pytest.mark.parametrize("fingerprint", ["k int", "k bigint"])
+def test_a_table_begins_again_once_if_a_column_of_its_key_is_another_one(fingerprint: str) -> None:
+    job = Snapshots({A: list(range(1, 10))})
+    job.batch(execute("s", A))
+    job.batch()
+    before = job.context.in_flight
+    # The new column numbers the same rows in another order. Rows with the keys 1 and 2 were sent under others.
+    job.fingerprint = fingerprint
+    plan = job.batch(changes=(tool_swap(A, B),), replaced_keys=frozenset({A}))
+
+    assert plan.warnings == ("db.a: a column of its key is another one now; the table is read from its beginning",)
+    assert spans(plan.context.planned) == [("a", None, "2"), ("a", "2", "4")]
+    assert {window.id for window in before} <= set(plan.context.dropped)
+    assert plan.context.scans[0].begun_again == 1
+
+
+def test_a_replaced_key_begins_nothing_again_before_anything_was_planned() -> None:
+    job = Snapshots({A: [1, 2, 3]})
+    job.answer = lambda question: NotYet() if isinstance(question, MaximumKey) else job.truth(question)
+    job.batch(execute("s", A))
+    job.answer = None
+    plan = job.batch(changes=(alter(A),), replaced_keys=frozenset({A}))
+
+    assert plan.warnings == ()
+    assert spans(plan.context.planned) == [("a", None, "2"), ("a", "2", "3")]
 
 
 @pytest.mark.parametrize("is_begun", [False, True], ids=["waiting", "begun"])
