@@ -151,7 +151,9 @@ class LakeTable:
         an update, and would do nothing for a deletion.
         """
         rows = self._spark.table(self._name)
-        empty = [name for name in unsure if not rows.where(col(quote(name)).isNull()).isEmpty()]
+        # The MERGE refuses a key of the user that the table does not have.
+        have = {name.lower() for name in rows.columns}
+        empty = [name for name in unsure if name in have and not rows.where(col(quote(name)).isNull()).isEmpty()]
         if empty:
             names, pending = ", ".join(empty), self._state.pending
             by = "" if pending is None else f" behind {pending.sql}"
