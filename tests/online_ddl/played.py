@@ -1,82 +1,142 @@
-"""The program `python -m tests.online_ddl.played`: the statements of pt-online-schema-change, with copies of rows."""
+"""The program `python -m tests.online_ddl.played`: the statements of a tool, with copies of rows.
+
+pt-online-schema-change keeps its copy right by triggers. gh-ost and spirit read changed keys from the binlog.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 
-import pymysql
 from pymysql.cursors import Cursor
 
+from incsnap.tables import TableId, quote
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
-from tests.support.online_runs import pt_osc
+from tests.online_ddl.copying import FollowedTable, copy_rows, kept_columns
+from tests.support import online_runs
 
-_CHUNK = 5_000
-_DEADLOCK = 1213
-#: Statements that make the copy and alter it.
+#: Statements of pt-online-schema-change that make the copy and alter it.
 _MADE = 2
+#: Seconds for a statement. LOCK TABLES and RENAME wait for all transactions of the writer.
+_STATEMENT_SECONDS = 600.0
+#: Seconds between two rounds in which changed keys are read from the binlog.
+_REPLAY_SECONDS = 1.0
+#: Pause between the two renames of a two-step cut-over. gh-ost has none, and a job is rarely killed in so short a time.
+BETWEEN_HALVES_SECONDS = 4.0
+#: RENAME TABLE, or ALTER TABLE with a new name of the table alone.
+_SWAP = re.compile(r"RENAME\b|ALTER .* RENAME `\w+`$", re.IGNORECASE)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.online_ddl.played", description=__doc__)
+    parser.add_argument("tool", choices=PLAYED)
     for name in ("host", "port", "user", "password", "database", "table", "alter"):
         parser.add_argument(name)
     asked = parser.parse_args()
     mysql = MySqlAddress(asked.host, int(asked.port), asked.user, asked.password)
-    with closing(connect(mysql, database=asked.database)) as connection, connection.cursor() as cursor:
-        cursor.execute(f"SHOW CREATE TABLE `{asked.table}`")
-        text = cursor.fetchall()[0][1]
-        body = text[text.index("(") + 1 : text.rindex(")")].strip()
-        for statement in pt_osc(asked.database, asked.table, asked.alter, definition=body)[:_MADE]:
-            cursor.execute(statement)
-        copy = f"`_{asked.table}_new`"
-        # Columns that the alteration drops are not copied.
-        tables = (f"`{asked.table}`", copy)
-        columns, kept = (columns_of(cursor, table) for table in tables)
-        columns = [column for column in columns if column in kept]
-        named = ", ".join(f"`{column}`" for column in columns)
-        for statement in pt_osc(asked.database, asked.table, asked.alter, definition=body, columns=named)[_MADE:]:
-            if statement.startswith("RENAME"):
-                copy_rows(cursor, f"`{asked.table}`", copy, columns)
-            cursor.execute(statement)
+    table = TableId(asked.database, asked.table)
+    with (
+        closing(connect(mysql, read_timeout=_STATEMENT_SECONDS, database=table.database)) as connection,
+        connection.cursor() as cursor,
+    ):
+        PLAYED[asked.tool](mysql, cursor, table, asked.alter)
 
 
-def columns_of(cursor: Cursor, table: str) -> list[str]:
-    """Return the columns of a table, which is named as in SQL."""
-    cursor.execute(f"SHOW COLUMNS FROM {table}")
-    return [str(row[0]) for row in cursor.fetchall()]
+def pt_osc(_: MySqlAddress, cursor: Cursor, table: TableId, alter: str) -> None:
+    """Play pt-online-schema-change."""
+    cursor.execute(f"SHOW CREATE TABLE {table.sql}")
+    text = cursor.fetchall()[0][1]
+    body = text[text.index("(") + 1 : text.rindex(")")].strip()
+    for statement in online_runs.pt_osc(*_names(table), alter, definition=body)[:_MADE]:
+        cursor.execute(statement)
+    copy = f"`_{table.table}_new`"
+    # Columns that the alteration drops or renames are not copied.
+    columns = {old: new for old, new in kept_columns(cursor, table.sql, copy, alter).items() if old == new}
+    named = ", ".join(map(quote, columns))
+    for statement in online_runs.pt_osc(*_names(table), alter, definition=body, columns=named)[_MADE:]:
+        if statement.startswith("RENAME"):
+            copy_rows(cursor, table.sql, copy, columns)
+        cursor.execute(statement)
 
 
-def copy_rows(cursor: Cursor, table: str, copy: str, columns: Sequence[str]) -> None:
-    """Copy the rows of `table` in chunks of the first column, which is the key and a number."""
-    key, named = columns[0], ", ".join(f"`{column}`" for column in columns)
-    cursor.execute(f"SELECT MAX({key}) FROM {table}")
-    [(end,)] = cursor.fetchall()
-    last = -(1 << 63)
-    while last < end:
-        chunk = f"SELECT {key} FROM {table} WHERE {key} > {last} ORDER BY 1 LIMIT {_CHUNK}"
-        cursor.execute(f"SELECT COALESCE(MAX({key}), {end}) FROM ({chunk}) AS chunk")
-        [(upper,)] = cursor.fetchall()
-        until_done(
-            cursor,
-            f"INSERT LOW_PRIORITY IGNORE INTO {copy} ({named}) SELECT {named} FROM {table} FORCE INDEX(PRIMARY)"
-            f" WHERE {key} > {last} AND {key} <= {upper} LOCK IN SHARE MODE",
+def spirit(mysql: MySqlAddress, cursor: Cursor, table: TableId, alter: str) -> None:
+    """Play spirit. It writes where it is into its checkpoint."""
+    copy, checkpoint = f"`_{table.table}_new`", f"`_{table.table}_chkpnt`"
+
+    def tick() -> None:
+        cursor.execute(f"REPLACE INTO {checkpoint} (id, copier_watermark, statement) VALUES (1, '{{}}', %s)", (alter,))
+
+    _play(mysql, cursor, table, copy, alter, online_runs.spirit(*_names(table), alter), tick)
+
+
+def gh_ost(mysql: MySqlAddress, cursor: Cursor, table: TableId, alter: str, *, two_step: bool = False) -> None:
+    """Play gh-ost, whose changelog has a heartbeat. Between the two renames of a two-step cut-over is a pause."""
+
+    def tick() -> None:
+        cursor.execute(
+            f"INSERT INTO `_{table.table}_ghc` (hint, value) VALUES ('heartbeat', NOW(6))"
+            " ON DUPLICATE KEY UPDATE value = NOW(6)"
         )
-        last = upper
+
+    statements = online_runs.gh_ost(*_names(table), alter, two_step=two_step)
+    _play(mysql, cursor, table, f"`_{table.table}_gho`", alter, statements, tick)
 
 
-def until_done(cursor: Cursor, statement: str) -> None:
-    """Run the statement, and again after each deadlock with a writer, as the tool does."""
-    while True:
-        try:
-            cursor.execute(statement)
-            return
-        except pymysql.OperationalError as error:
-            if error.args[0] != _DEADLOCK:
-                raise
+def _play(
+    mysql: MySqlAddress,
+    cursor: Cursor,
+    table: TableId,
+    copy: str,
+    alter: str,
+    statements: list[str],
+    tick: Callable[[], None],
+) -> None:
+    """Play a tool that reads changed keys from the binlog, and swaps under a lock of both tables.
 
+    `tick` writes into the tool's own table behind each chunk.
+    """
+    swaps = [number for number, sql in enumerate(statements) if _SWAP.match(sql)]
+    for statement in statements[: swaps[0]]:
+        cursor.execute(statement)
+    columns = kept_columns(cursor, table.sql, copy, alter)
+    followed = FollowedTable(mysql, cursor, table, copy, columns)
+    next_replay = time.monotonic()
+
+    def behind_chunk() -> None:
+        nonlocal next_replay
+        tick()
+        if time.monotonic() >= next_replay:
+            followed.replay()
+            next_replay = time.monotonic() + _REPLAY_SECONDS
+
+    copy_rows(cursor, table.sql, copy, columns, verb="INSERT IGNORE", behind_chunk=behind_chunk)
+    followed.replay_most()
+    cursor.execute(f"LOCK TABLES {table.sql} WRITE, {copy} WRITE")
+    followed.replay()
+    for number in swaps:
+        if number != swaps[0]:
+            time.sleep(BETWEEN_HALVES_SECONDS)
+        cursor.execute(statements[number])
+    cursor.execute("UNLOCK TABLES")
+    for statement in statements[swaps[-1] + 1 :]:
+        cursor.execute(statement)
+
+
+def _names(table: TableId) -> tuple[str, str]:
+    return table.database, table.table
+
+
+PLAYED = {
+    "pt-osc": pt_osc,
+    "spirit": spirit,
+    "gh-ost": gh_ost,
+    "gh-ost-two-step": partial(gh_ost, two_step=True),
+}
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""The tools for online schema changes that the ledger runs: real ones on PATH, and one whose statements are played."""
+"""The tools for online schema changes that the ledger runs: real ones on PATH, and ones whose statements are played."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from incsnap.tables import TableId
@@ -21,6 +22,8 @@ class Tool:
 
     name: str  #: as the option --tool has it
     command: _Command  #: how it is called
+    has_halves: bool = False  #: whether it swaps the tables by two renames, one after the other
+    pauses: bool = False  #: whether it waits between these renames by itself
 
     def started(self, mysql: MySqlAddress, table: TableId, alter: str, log: Path) -> subprocess.Popen[bytes]:
         """Start the tool. `alter`: what stands behind ALTER TABLE and the table's name."""
@@ -74,23 +77,25 @@ def _spirit(mysql: MySqlAddress, table: TableId, alter: str) -> list[str]:
         f"--username={mysql.user}",
         f"--password={mysql.password}",
         f"--database={table.database}",
-        f"--table={table.table}",
-        f"--alter={alter}",
+        f"--statement=ALTER TABLE `{table.table}` {alter}",
     ]
 
 
-def _played(mysql: MySqlAddress, table: TableId, alter: str) -> list[str]:
-    place = [mysql.host, str(mysql.port), mysql.user, mysql.password]
-    return [sys.executable, "-m", "tests.online_ddl.played", *place, table.database, table.table, alter]
+def _played(tool: str, mysql: MySqlAddress, table: TableId, alter: str) -> list[str]:
+    place = [mysql.host, str(mysql.port), mysql.user, mysql.password, table.database, table.table]
+    return [sys.executable, "-m", "tests.online_ddl.played", tool, *place, alter]
 
 
 TOOLS = {
     tool.name: tool
     for tool in (
         Tool("gh-ost", _gh_ost),
-        Tool("gh-ost-two-step", _two_step),
+        Tool("gh-ost-two-step", _two_step, has_halves=True),
         Tool("pt-osc", _pt_osc),
         Tool("spirit", _spirit),
-        Tool("played", _played),
+        Tool("played", partial(_played, "pt-osc")),
+        Tool("played-gh-ost", partial(_played, "gh-ost")),
+        Tool("played-gh-ost-two-step", partial(_played, "gh-ost-two-step"), has_halves=True, pauses=True),
+        Tool("played-spirit", partial(_played, "spirit")),
     )
 }

@@ -70,7 +70,14 @@ class TableEvents:
 
 
 def table_events(events: Iterator[RawEvent], table: TableId, charsets: dict[int, str]) -> TableEvents:
-    """Collect the rows events of `table`. The table's definition must not change within the events."""
+    """Collect the rows events of `table`, at least one. The table's definition must not change within the events."""
+    found = rows_events(events, table, charsets)
+    assert found is not None, f"no rows event of {table}"
+    return found
+
+
+def rows_events(events: Iterator[RawEvent], table: TableId, charsets: dict[int, str]) -> TableEvents | None:
+    """Collect the rows events of `table`, or return None if there are none. See `table_events`."""
     maps: dict[int, TableMap] = {}
     payload, starts, kinds = bytearray(), [], []
     last = None
@@ -86,6 +93,7 @@ def table_events(events: Iterator[RawEvent], table: TableId, charsets: dict[int,
                 starts.append((len(payload), len(payload) + len(event.body)))
                 kinds.append(event.kind)
                 payload += event.body
-    assert last is not None, f"no rows event of {table}"
+    if last is None:
+        return None
     bounds = np.array(starts, np.int64)
     return TableEvents(last, bytes(payload), bounds[:, 0].copy(), bounds[:, 1].copy(), np.array(kinds, np.uint8))
