@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 from types import SimpleNamespace
 from typing import Any
 
@@ -244,7 +245,7 @@ def test_runs_are_summed_in_a_line_of_json() -> None:
 
 
 def test_the_exit_code_says_whether_a_run_was_wrong_or_missed_a_case(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     @contextmanager
     def nothing(*_: object) -> Iterator[Any]:
@@ -265,6 +266,7 @@ def test_the_exit_code_says_whether_a_run_was_wrong_or_missed_a_case(
             pass
 
     cursor = _Cursor()
+    monkeypatch.setattr(program, "mkdtemp", lambda prefix: mkdtemp(prefix=prefix, dir=tmp_path))
     monkeypatch.setattr(program, "servers", nothing)
     monkeypatch.setattr(program, "captured_database", nothing)
     monkeypatch.setattr("sys.argv", ["online_ddl", "--alter", "ADD n INT", "--runs", "2"])
