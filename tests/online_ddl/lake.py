@@ -113,7 +113,7 @@ class KeptLake:
                     f"SELECT * FROM {self._table.sql} WHERE id >= {begin} AND id < {begin + _KEYS} AND id <= {last}"
                 )
                 chosen = (ds.field("id") >= begin) & (ds.field("id") < begin + _KEYS) & (ds.field("id") <= last)
-                _compare(cursor.fetchall(), dataset.to_table(filter=chosen).to_pylist(), result)
+                compare_rows(cursor.fetchall(), dataset.to_table(filter=chosen).to_pylist(), result)
         return result
 
     def _status(self) -> JobStatus | None:
@@ -149,7 +149,7 @@ def kept_lake(captured: CapturedDatabase, table: TableId, lake: Lake) -> Iterato
         yield kept
 
 
-def _compare(rows: Any, lake_rows: list[dict[str, Any]], result: Comparison) -> None:
+def compare_rows(rows: Any, lake_rows: list[dict[str, Any]], result: Comparison) -> None:
     of_lake: dict[int, dict[str, Any]] = {}
     for row in lake_rows:
         if row["id"] in of_lake:

@@ -131,7 +131,7 @@ def _names(table: TableId) -> tuple[str, str]:
     return table.database, table.table
 
 
-PLAYED = {
+PLAYED: dict[str, Callable[..., None]] = {
     "pt-osc": pt_osc,
     "spirit": spirit,
     "gh-ost": gh_ost,

@@ -167,7 +167,7 @@ def play(
         run = _Run(captured, table, tool, result, own)
         stack.callback(run.close)
         kept = None if lake is None else stack.enter_context(kept_lake(captured, table, lake))
-        run.job.wait_until_streaming()
+        run.job.wait_until_streaming(_PATIENCE_SECONDS)
         if kept is not None:
             kept.wait_until_streaming()
         with Writer(captured.connect, [(ORDERS, table)], seed=7, rate=rate) as writer:

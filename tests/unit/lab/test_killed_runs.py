@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -75,7 +75,7 @@ class Play:
 
     # -- the job
 
-    def wait_until_streaming(self) -> None:
+    def wait_until_streaming(self, _: float) -> None:
         pass
 
     def wait_until(self, *_: object) -> None:
@@ -285,10 +285,8 @@ def test_the_exit_code_says_whether_a_run_was_wrong_or_missed_a_case(
 
 
 def test_an_error_of_a_run_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def fails(*_: object) -> Iterator[Any]:
+    def fails(*_: object) -> NoReturn:
         raise JobFailed("the job ended with code 1")
-        yield
 
     monkeypatch.setattr(program, "captured_database", fails)
     given: Any = SimpleNamespace(mysql=None, kafka="", tool="played")

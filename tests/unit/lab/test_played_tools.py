@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from incsnap.tables import TableId
 from lab.addresses import MySqlAddress
+from lab.compare import Comparison
 from tests.online_ddl import copying, played
 from tests.online_ddl.copying import FollowedTable, kept_columns
+from tests.online_ddl.lake import compare_rows
 from tests.online_ddl.tools import TOOLS
 
 ORDERS = TableId("shop", "orders")
@@ -56,7 +58,9 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Server:
         replay_most = replay
 
     monkeypatch.setattr(played, "FollowedTable", Followed)
-    monkeypatch.setattr(played.time, "sleep", lambda seconds: server.sent.append(f"PAUSE {seconds:.0f}"))
+    monkeypatch.setattr(
+        "tests.online_ddl.played.time.sleep", lambda seconds: server.sent.append(f"PAUSE {seconds:.0f}")
+    )
     return server
 
 
@@ -71,8 +75,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Server:
 def test_the_last_changes_are_replayed_under_the_lock_that_the_swap_holds(
     tool: str, locked: list[str], steps: Server
 ) -> None:
-    play: Callable[..., None] = played.PLAYED[tool]
-    play(SERVER, steps, ORDERS, "ADD n INT, RENAME COLUMN x TO y")
+    played.PLAYED[tool](SERVER, steps, ORDERS, "ADD n INT, RENAME COLUMN x TO y")
     lock, unlock = (
         steps.sent.index(next(sql for sql in steps.sent if "LOCK T" in sql)),
         steps.sent.index("UNLOCK TABLES"),
@@ -110,6 +113,23 @@ def test_changed_keys_are_deleted_from_the_copy_and_read_again(monkeypatch: pyte
         "REPLACE INTO `_orders_new` (`id`, `b`) SELECT `id`, `a` FROM `shop`.`orders` WHERE id IN (3, 5)",
     ]
     assert asked == [("binlog.000001", 4), ("binlog.000001", 900)]
+
+
+def test_rows_of_a_lake_are_compared_by_key() -> None:
+    at = datetime(2026, 1, 1, 12)
+    rows = [{"id": number, "v": "a", "at": at} for number in (1, 2, 3, 4)]
+    there = [{"id": number, "v": "a", "at": at.replace(tzinfo=UTC)} for number in (1, 3, 4, 4, 5)]
+    there[1]["v"] = "b"
+    result = Comparison()
+    compare_rows(rows, there, result)
+    assert result.rows == 4
+    assert result.missing.examples == ["key 2"]
+    assert result.different.examples == ["key 3: v is 'a', there 'b'"]
+    assert result.extra.examples == ["key 4, twice", "key 5"]
+    # A column that only one side has is a difference, even if all its values are NULL.
+    result = Comparison()
+    compare_rows([{"id": 1, "v": None}], [{"id": 1}], result)
+    assert result.different.count == 1
 
 
 def test_spirit_is_called_with_a_statement() -> None:
