@@ -7,10 +7,13 @@ A real tool must be on PATH. The others send the statements of a tool: `played` 
 sends, `played-gh-ost`, `played-gh-ost-two-step` and `played-spirit` those that their names say. With `--lake` a query
 of `incsnap.merge_into` keeps a lake's table beside the run.
 
-The exit code is 1 if a tool's table has a topic, if the table has not exactly one schema change, if `incsnap verify`
-finds a difference, or if the lake's table has one. It is 3 if nothing is wrong and a run has missed one of its cases: a
-snapshot under way and a window in flight at the swap, old rows read again, and the job killed at the moment that
-`--kill` asks for. The last line is JSON, with the number of hits and of runs for each case.
+The exit code is 1 if something is wrong. A tool's table has a topic, or the table has not exactly one schema change, or
+`incsnap verify` finds a difference, or the lake's table has one.
+
+The exit code is 3 if nothing is wrong, and a run has missed one of its cases.
+
+The cases are a snapshot under way at the swap, a window in flight at the swap, and old rows read again. With `--kill`
+the job must be killed at that moment, too. The last line is JSON, with the hits and the runs of each case.
 """
 
 from __future__ import annotations
