@@ -29,6 +29,7 @@ from incsnap.planner.newly_watched import NewlyWatched
 from incsnap.snapshot.commands import Command, Report
 from incsnap.snapshot.notifications import ONLINE_DDL_SWAP, ONLINE_DDL_TABLE
 from incsnap.snapshot.offset import Offset
+from incsnap.tables import TableId
 
 
 class OnlineDdl:

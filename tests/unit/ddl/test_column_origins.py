@@ -113,4 +113,4 @@ def test_a_column_is_replaced_if_another_one_has_its_name(clauses: list[str], re
 
 def test_another_statement_replaces_no_column() -> None:
     for sql in ("DROP TABLE t", "RENAME TABLE t TO u", "DROP INDEX i ON t", "TRUNCATE t", "`", "ALTER VIEW DROP"):
-        assert replaced_columns([sql], SESSION) == set()
+        assert replaced_columns([sql], SESSION) == frozenset()
