@@ -89,8 +89,8 @@ class OnlineDdl:
                 later = tail.changes_behind(advance.end, (advance.end.file, advance.end.pos), 0.0) or ()
             batch = with_steps(before, advance.changes, watches, later, written)
         changes, after = self._alike(batch.changes, _without_rows(batch.tables, written), connection)
-        found = self._new.at(start) if start.batch else before
-        recognised = (*found.certain(), *batch.recognised)
+        under_way = self._new.at(start) if start.batch else before
+        recognised = (*under_way.certain(), *batch.recognised)
         reports = _reports(f"online-ddl-{start.batch + 1}", recognised, batch.swaps, self._included.included)
         commands = tuple(reports)
         return replace(advance, changes=changes), after, commands

@@ -16,7 +16,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, SparkSession
-from pyspark.sql.functions import col, lit, unhex
+from pyspark.sql.functions import lit, unhex
 from pyspark.sql.types import (
     BinaryType,
     DataType,
@@ -153,7 +153,7 @@ class LakeTable:
         rows = self._spark.table(self._name)
         # The MERGE refuses a key of the user that the table does not have.
         have = {name.lower() for name in rows.columns}
-        empty = [name for name in unsure if name in have and not rows.where(col(quote(name)).isNull()).isEmpty()]
+        empty = [name for name in unsure if name in have and not rows.where(f"{quote(name)} IS NULL").isEmpty()]
         if empty:
             names, pending = ", ".join(empty), self._state.pending
             by = "" if pending is None else f" behind {pending.sql}"

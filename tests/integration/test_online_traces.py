@@ -132,8 +132,8 @@ def test_a_job_with_a_further_database_knows_the_run_that_is_under_way_there(mak
     # Statements behind the job's place report tables once more.
     notes = list(dict.fromkeys((each["type"], each["data_collections"]) for each in migration.notifications()))
     own = ["_t_ghc", "_t_gho", *(["_t_del"] if runs != "before the restart" else [])]
-    found = [("ONLINE_DDL_TABLE", f"{further.database}.{name}") for name in own]
-    assert notes == [*found, ("ONLINE_DDL_SWAP", f"{further.database}.t")]
+    reported = [("ONLINE_DDL_TABLE", f"{further.database}.{name}") for name in own]
+    assert notes == [*reported, ("ONLINE_DDL_SWAP", f"{further.database}.t")]
 
 
 @pytest.mark.parametrize("two_step", [False, True], ids=["atomic", "two-step"])

@@ -71,9 +71,9 @@ class TableEvents:
 
 def table_events(events: Iterator[RawEvent], table: TableId, charsets: dict[int, str]) -> TableEvents:
     """Collect the rows events of `table`, at least one. The table's definition must not change within the events."""
-    found = rows_events(events, table, charsets)
-    assert found is not None, f"no rows event of {table}"
-    return found
+    collected = rows_events(events, table, charsets)
+    assert collected is not None, f"no rows event of {table}"
+    return collected
 
 
 def rows_events(events: Iterator[RawEvent], table: TableId, charsets: dict[int, str]) -> TableEvents | None:

@@ -106,9 +106,9 @@ def test_a_tool_may_copy_other_columns_than_its_statement_says(
     ],
 )
 def test_a_column_is_replaced_if_another_one_has_its_name(clauses: list[str], replaced: set[str] | None) -> None:
-    found = replaced_columns([f"ALTER /* gh-ost */ TABLE t {each}" for each in clauses], SESSION)
+    statements = [f"ALTER /* gh-ost */ TABLE t {each}" for each in clauses]
 
-    assert found == replaced
+    assert replaced_columns(statements, SESSION) == replaced
 
 
 def test_another_statement_replaces_no_column() -> None:

@@ -99,12 +99,12 @@ def test_changed_keys_are_deleted_from_the_copy_and_read_again(monkeypatch: pyte
 
     ends = iter([("binlog.000001", 4), ("binlog.000001", 900), ("binlog.000001", 950)])
     asked: list[tuple[str, int]] = []
-    found: list[Any] = [Events(), None]
+    shown: list[Any] = [Events(), None]
     monkeypatch.setattr(copying, "connect", lambda _: Connection())
     monkeypatch.setattr(copying, "charsets_of", lambda _: {})
     monkeypatch.setattr(copying, "end_of_binlog", lambda _: next(ends))
     monkeypatch.setattr(copying, "events_since", lambda _, position: asked.append(position))
-    monkeypatch.setattr(copying, "rows_events", lambda *_: found.pop(0))
+    monkeypatch.setattr(copying, "rows_events", lambda *_: shown.pop(0))
     server: Any = Server()
     followed = FollowedTable(SERVER, server, ORDERS, "`_orders_new`", {"id": "id", "a": "b"})
     assert [followed.replay(), followed.replay()] == [2, 0]

@@ -28,7 +28,7 @@ def test_a_refused_session_is_told_by_its_cause(
     def refuse(**arguments: Any) -> None:
         raise pymysql.err.OperationalError(code, text)
 
-    monkeypatch.setattr(pymysql, "connect", refuse)
+    monkeypatch.setattr("incsnap.mysql.session.LightConnection", refuse)
     settings = settings_of(MySqlAddress("h", 1, "u", ""), "unused:1", "p", "shop")
     with pytest.raises(ServerUnreachable) as caught:
         connect(settings.mysql)

@@ -152,12 +152,12 @@ def test_a_batch_that_is_repeated_leaves_out_the_same_tables_although_the_run_ha
 ) -> None:
     online, start = _with_wider_lists(tmp_path, monkeypatch, [_FOUND])
     online.begin(start, _NO_CONNECTION)
-    for offset, found in ((start, True), (replace(start, batch=8), False)):
+    for offset, reported in ((start, True), (replace(start, batch=8), False)):
         again, _ = _with_wider_lists(tmp_path, monkeypatch, [])
         again.begin(offset, _NO_CONNECTION)
         at = again.at(offset)
         assert at is not None
-        assert at.has(_FOUND.folded) is found
+        assert at.has(_FOUND.folded) is reported
 
 
 def test_the_server_is_not_asked_if_the_lists_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

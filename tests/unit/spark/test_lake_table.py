@@ -41,7 +41,8 @@ class Session:
     def table(self, _name: str) -> SimpleNamespace:
         columns = self.stale or self.columns
         fields = [StructField(name, IntegerType()) for name in columns]
-        return SimpleNamespace(schema=StructType(fields), columns=list(columns))
+        no_row = SimpleNamespace(isEmpty=lambda: True)
+        return SimpleNamespace(schema=StructType(fields), columns=list(columns), where=lambda _null: no_row)
 
     def sql(self, statement: str) -> MagicMock:
         shown = MagicMock()
