@@ -71,8 +71,9 @@ def choose(
     for table, shape in shapes.items():
         if table not in compared:
             continue
-        # information_schema hides columns that the user may not read. Their values would look wrong in the records.
-        if (lack := may_select(connection, table, user)) is not None:
+        # information_schema hides columns that the user may not read. Their values would look wrong in the records. A
+        # table that is locked for a while is compared all the same: its SELECT is tried again.
+        if (lack := may_select(connection, table, user)) is not None and lack.name == "privileges":
             chosen.refused[table] = f"{lack.problem}. {lack.repair}"
             continue
         try:
