@@ -85,4 +85,5 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
         elif to_file:
             offset_targets.to_file(Path(to_file), connector, what)
         mark_handed_back(Files(root), connector, done=True)
-    click.echo(f"The connector {connector} continues there. Start it: PUT /connectors/{connector}/resume")
+    how = f"PUT /connectors/{connector}/resume" if to_rest else "start the worker of Kafka Connect"
+    click.echo(f"The connector {connector} continues there. Next: {how}")

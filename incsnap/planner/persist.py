@@ -160,7 +160,8 @@ def seam_behind(end: Offset, seam: Seam | None) -> Seam | None:
             f" of {seam.server_uuid}, and the stream has not passed it",
             "Set database.hostname to the server of the take-over until the stream has passed that place.",
         )
-    is_past = RecordPlace(file_number(end.stream.file), end.stream.pos) > max(seam.last, seam.asked or seam.last)
+    # Both places are exclusive. On an idle server the stream stands exactly at the binlog's end.
+    is_past = RecordPlace(file_number(end.stream.file), end.stream.pos) >= max(seam.last, seam.asked or seam.last)
     waits = end.sought or any(seam.may_have_rows_of(each.file) for each in end.prepared)
     if is_past and not end.stream.open_gtid and not waits:
         _log.info("The stream has passed what a connector had sent, at %s:%d", end.stream.file, end.stream.pos)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from incsnap.config.servers import RegistrySettings
 from incsnap.envelope.seam import ROW_STEP, RecordPlace
+from incsnap.errors import ConfigError
 from incsnap.events import file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.takeover.written_records import is_in_binlog, parts_since
-from incsnap.verify.avro_reading import AvroSchemas, as_json
+from incsnap.verify.avro_reading import AvroSchemas, as_json, with_ids
 from incsnap.verify.topic_side import messages_of
 
 
@@ -53,17 +53,32 @@ def sent_transactions(values: Iterable[Mapping[str, Any]]) -> tuple[GtidSet, Gti
 
 
 def values_since(
-    client: ClientSettings, topic: str, seconds: int, avro: RegistrySettings | None
+    client: ClientSettings, topic: str, seconds: int, avro: AvroSchemas | None
 ) -> Iterable[dict[str, Any]]:
     """Yield the values of a topic's records since `seconds`, without their schemas.
 
-    `avro`: registry of their schemas; None for JSON. Raise ServerUnreachable if Kafka or the registry does not answer.
+    `avro`: where their schemas are; None for JSON. Raise ConfigError for a value in another form. Raise
+    ServerUnreachable if Kafka or the registry does not answer.
     """
     parts = parts_since(client, partition_counts(admin_client(client), [topic]), seconds)
     for _, messages in messages_of(client, parts):
-        values = [value for message in messages if (value := message.value()) is not None]
+        present = [message for message in messages if message.value() is not None]
+        values = [message.value() or b"" for message in present]
         if avro is not None:
-            values = as_json(pa.array(values, pa.binary()), AvroSchemas.of(avro, "")).to_pylist()
+            values = as_json(with_ids(present, pa.array(values, pa.binary()), "value", avro), avro).to_pylist()
         for value in values:
-            content = json.loads(value)
+            content = _parsed(value)
+            if content is None:
+                raise ConfigError(
+                    f"a record of the topic {topic} is not in the form of the file's value.converter",
+                    "Give the converter with which the connector has written, in FILE or by --worker.",
+                )
             yield content["payload"] if set(content) == {"schema", "payload"} else content
+
+
+def _parsed(value: bytes) -> dict[str, Any] | None:
+    try:
+        content = json.loads(value)
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None

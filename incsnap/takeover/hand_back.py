@@ -22,7 +22,7 @@ from incsnap.takeover.altered_tables import RUN_AGAIN, described, what_it_needs
 from incsnap.takeover.handed_signals import behind_obeyed, what_the_file_needs
 from incsnap.takeover.handed_snapshot import fields_of_snapshot
 from incsnap.takeover.schema_history import HistoryTopic, records, statements
-from incsnap.takeover.unsent_xa import refuse_unsent_xa
+from incsnap.takeover.unsent_xa import refuse_unsent_xa, unseen_xa
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def hand_back(settings: Settings, history: HistoryTopic | None = None) -> HandBa
     with closing(connect(settings.mysql)) as connection:
         refuse_unsent_xa(settings, connection, stream.delivered)
         file, pos = (stream.file, stream.pos) if stream.file else watermarks.high_watermark(connection)
-        lines = [f"The job has sent the transactions {stream.delivered} ({file}:{pos})."]
+        lines = [f"The job has sent the transactions {stream.delivered} ({file}:{pos}).", *unseen_xa(connection)]
         place = {"ts_sec": int(time.time()), "file": file, "pos": pos, "gtids": str(stream.delivered)}
         written: list[bytes] = []
         if history is None:
@@ -100,12 +100,12 @@ def _end(settings: Settings, files: Files) -> Offset:
         raise ConfigError(f"batch {planned.batch} of the job is planned, and perhaps sent in part", RUN_AGAIN)
     if end.stream.open_gtid:
         raise ConfigError(f"the job has sent a part of the transaction {end.stream.open_gtid}", RUN_AGAIN)
-    if end.seam:
-        raise ConfigError("the job has not passed what the connector had sent before the take-over", RUN_AGAIN)
     if end.prepared or end.sought:
         names = ", ".join((*(each.xid for each in end.prepared), *end.sought))
         raise ConfigError(
             f"XA transactions were prepared where the job stopped: {shorten(names)}",
             "XA COMMIT or XA ROLLBACK them while the job runs, stop the job, and try again.",
         )
+    if end.seam:
+        raise ConfigError("the job has not passed what the connector had sent before the take-over", RUN_AGAIN)
     return end

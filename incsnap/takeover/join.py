@@ -43,6 +43,7 @@ from incsnap.takeover.record_places import ADD_PLACES, PlaceForm
 from incsnap.takeover.written_records import WrittenRecords, truncations_between, written_records
 from incsnap.takeover.xa_warnings import xa_warnings
 from incsnap.tasks.formats import format_of
+from incsnap.verify.avro_reading import AvroSchemas
 from incsnap.verify.record_reading import for_table
 
 _PURGED = (
@@ -219,8 +220,9 @@ def _with_control_topics(
     `seconds`: time since which they are read. `logged`: the binlog's end.
     """
     statements, begun, ended = None, GtidSet(), GtidSet()
-    kind, registry = settings.formats.value.kind, settings.formats.value_registry
-    values_of = partial(values_since, client, seconds=seconds, avro=registry if kind == "avro" else None)
+    kind, frame = settings.formats.value.kind, settings.formats.value.frame
+    avro = AvroSchemas.of(settings.formats.value_registry, frame) if kind == "avro" else None
+    values_of = partial(values_since, client, seconds=seconds, avro=avro)
     if kind in ("json", "avro"):
         if (topic := schema_topic(settings)) is not None:
             statements = sent_statements(values_of(topic=topic.name), logged)

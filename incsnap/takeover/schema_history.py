@@ -60,15 +60,22 @@ class HistoryTopic:
             return set()
         one = {self.name: 1}
         parts = parts_between(topic_ends(self.client, one, first=True), topic_ends(self.client, one))
-        read = [message.value() for _, messages in messages_of(self.client, parts) for message in messages]
-        records = [record for value in read if (record := _record(value)) is not None]
-        own = [record for record in records if record.get("source") == {"server": prefix}]
-        if records and not own:
+        # A history may have gigabytes, so records are not kept.
+        databases, has_own, has_others = set[str](), False, False
+        for message in (each for _, messages in messages_of(self.client, parts) for each in messages):
+            if (record := _record(message.value())) is None:
+                continue
+            if record.get("source") == {"server": prefix}:
+                has_own = True
+                databases.add(str(record.get("databaseName") or ""))
+            else:
+                has_others = True
+        if has_others and not has_own:
             raise ConfigError(
                 f"the topic {self.name} has no schema history of a connector with topic.prefix={prefix}",
                 f"Correct {_TOPIC}, or leave it out: then the command says how the connector starts without it.",
             )
-        return {str(record["databaseName"]) for record in own if record.get("databaseName")}
+        return databases - {""}
 
     def append(self, records: Iterable[bytes]) -> None:
         """Append records, in their order. Create the topic if it does not exist.

@@ -11,7 +11,7 @@ file is purged. Or the job began at an earlier place (`incsnap.start`), and XA C
 The server and the binlog name such transactions. Each is either prepared now, so XA RECOVER lists it, or its XA COMMIT
 is in the binlog behind the place. XA RECOVER also lists a transaction that was prepared behind the place. The binlog
 has its XA PREPARE there, so the connector reads it. XA RECOVER is asked before the binlog's end: what ends in between
-is in the binlog. A user without XA_RECOVER_ADMIN gets no list. `incsnap check` warns of that.
+is in the binlog. A user without XA_RECOVER_ADMIN gets no list. `unseen_xa` and `incsnap check` warn of that.
 """
 
 from __future__ import annotations
@@ -27,9 +27,22 @@ from incsnap.binlog.protocol.dump_connection import ConnectionLost, connect_besi
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, ServerUnreachable, shorten
 from incsnap.gtid import GtidSet
+from incsnap.mysql.preflight import account
 from incsnap.mysql.session import dial
 from incsnap.mysql.xa import prepared_xids
 from incsnap.takeover.altered_tables import RUN_AGAIN
+
+
+def unseen_xa(connection: Connection[Any]) -> list[str]:
+    """Return a warning if the user may not ask for prepared XA transactions."""
+    if prepared_xids(connection) is not None:
+        return []
+    user = account(connection)
+    return [
+        f"{user} lacks the privilege XA_RECOVER_ADMIN, so XA transactions that were prepared before the job began"
+        " cannot be seen. The connector would not send their rows. If applications use XA transactions, run"
+        f" GRANT XA_RECOVER_ADMIN ON *.* TO {user}; and try again."
+    ]
 
 
 def refuse_unsent_xa(settings: Settings, connection: Connection[Any], delivered: GtidSet) -> None:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 from confluent_kafka import Producer
 from pymysql.connections import Connection
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.taken_over import write_taken_over
+from incsnap.config.apicurio_settings import URL
+from incsnap.config.servers import RegistrySettings
+from incsnap.errors import ConfigError
+from incsnap.kafka.apicurio import ApicurioRegistry
+from incsnap.kafka.client_settings import ClientSettings
 from incsnap.mysql.watermarks import executed, high_watermark
 from incsnap.takeover.connector_offset import ConnectorOffset
+from incsnap.takeover.control_topics import values_since
 from incsnap.takeover.join import join
+from incsnap.verify.avro_reading import AvroSchemas
 from lab.addresses import MySqlAddress
 from tests.integration.test_taken_over_truncations import sent_by_connector
 from tests.support.planned_job import PlannedJob, settings_of
@@ -73,6 +82,28 @@ def test_schema_changes_and_transactions_of_the_connector_do_not_come_again(
     every = [(gtid, status) for gtid in (first, second, third) for status in ("BEGIN", "END")]
     assert borders(job, transactions) == (every[3:] if is_sent else every)
     assert [record.value["ddl"] for record in job.of(topic_prefix)] == list(statements[1:] if is_sent else statements)
+
+
+def test_values_are_read_with_the_ids_of_apicurio(kafka_address: str, topic_prefix: str, registry_url: str) -> None:
+    """By default Apicurio's converter writes the id of the schema into a header."""
+    api = registry_url.replace("/apis/ccompat/v7", "/apis/registry/v2")
+    client, name = {URL: api, "apicurio.registry.auto-register": "true"}, f"{topic_prefix}.transaction"
+    fields = [{"name": "status", "type": "string"}, {"name": "id", "type": "string"}]
+    schema = {"type": "record", "name": "Value", "fields": fields}
+    number = ApicurioRegistry(client, "avro").register(f"{name}-value", json.dumps(schema))
+    value, written = {"status": "BEGIN", "id": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1"}, io.BytesIO()
+    fastavro.schemaless_writer(written, fastavro.parse_schema(schema), value)
+    producer = Producer({"bootstrap.servers": kafka_address})
+    producer.produce(name, written.getvalue(), headers=[("apicurio.value.globalId", number.to_bytes(8, "big"))])
+    assert producer.flush(30) == 0
+    schemas = AvroSchemas.of(RegistrySettings(client=client), "globalId")
+
+    assert list(values_since(ClientSettings(kafka_address), name, 0, schemas)) == [value]
+    # With the settings of another converter nothing can be read.
+    for other in (None, AvroSchemas.of(RegistrySettings(url=registry_url), "")):
+        with pytest.raises(ConfigError, match=f"a record of the topic {name} is not in the form") as refused:
+            list(values_since(ClientSettings(kafka_address), name, 0, other))
+        assert "Give the converter with which the connector has written" in refused.value.hint
 
 
 def borders(job: PlannedJob, topic: str) -> list[tuple[str, str]]:

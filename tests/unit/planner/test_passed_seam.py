@@ -34,7 +34,7 @@ def xa_in(file: str) -> PreparedXa:
     "end",
     [
         at("binlog.000007", 500),
-        at("binlog.000008", 50),
+        at("binlog.000008", 49),
         replace(_PAST, stream=replace(_PAST.stream, open_gtid=f"{_SERVER}:9")),
         replace(_PAST, sought=("X'61',X'',1",)),
     ],
@@ -42,6 +42,11 @@ def xa_in(file: str) -> PreparedXa:
 )
 def test_the_seam_stays_until_the_stream_is_past_it(end: Offset) -> None:
     assert seam_behind(end, _SEAM) == _SEAM
+
+
+def test_the_seam_ends_on_a_server_where_nobody_writes() -> None:
+    """The stream has read everything, so it stands where the binlog ended at the question."""
+    assert seam_behind(at("binlog.000008", 50), _SEAM) is None
 
 
 @pytest.mark.parametrize("file", ["binlog.000006", "binlog.000007", ""], ids=["before", "at the seam", "unknown"])

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -24,7 +24,7 @@ from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.takeover import hand_back as handing
 from incsnap.takeover import unsent_xa
 from incsnap.takeover.hand_back import hand_back
-from incsnap.takeover.unsent_xa import refuse_unsent_xa
+from incsnap.takeover.unsent_xa import refuse_unsent_xa, unseen_xa
 from tests.support.job_settings import loaded_with
 
 _SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -63,11 +63,15 @@ def given_back(settings: Settings) -> None:
         (lambda end: replace(end, sought=(_B,)), f"XA transactions were .*{_B}"),
         (lambda end: replace(end, seam="seams/1"), "has not passed what the connector had sent"),
         (
+            lambda end: replace(end, seam="seams/1", prepared=(PreparedXa(_A, f"{_SERVER}:9"),)),
+            f"XA transactions were .*{_A}",
+        ),
+        (
             lambda end: replace(end, stream=replace(end.stream, open_gtid=f"{_SERVER}:10", events_done=3)),
             f"a part of the transaction {_SERVER}:10",
         ),
     ],
-    ids=["prepared XA", "sought XA", "seam", "open transaction"],
+    ids=["prepared XA", "sought XA", "seam", "a prepared XA keeps the seam", "open transaction"],
 )
 def test_an_end_at_which_no_connector_can_go_on_is_refused(
     settings: Settings, change: Callable[[Offset], Offset], why: str
@@ -133,3 +137,16 @@ def test_only_xa_transactions_that_neither_engine_would_send_are_refused(
 
     # What ends in between is in the binlog.
     assert asked == ["XA RECOVER", f"the binlog behind {_DELIVERED}"]
+
+
+def test_a_user_who_may_not_see_prepared_transactions_is_named_with_the_grant() -> None:
+    with (
+        patch.object(unsent_xa, "prepared_xids", return_value=None),
+        patch.object(unsent_xa, "account", return_value="'cdc'@'%'"),
+    ):
+        (warning,) = unseen_xa(Mock())
+    assert warning.startswith("'cdc'@'%' lacks the privilege XA_RECOVER_ADMIN")
+    assert "GRANT XA_RECOVER_ADMIN ON *.* TO 'cdc'@'%'; and try again" in warning
+
+    with patch.object(unsent_xa, "prepared_xids", return_value=()):
+        assert unseen_xa(Mock()) == []
