@@ -57,7 +57,7 @@ def described(
         )
     # The statements are asked for behind the definitions: what is altered in between is behind the job's place too.
     options = _options(settings, connection)
-    altered = [each for each in _statements(settings, connection, delivered, options) if defines(each)]
+    altered = [each for each in statements_since(settings, connection, delivered, options) if defines(each)]
     if captured := [each for each in altered if options.is_captured(each)]:
         raise ConfigError(f"{_ALTERED_BEHIND}: {shorten(captured[0].sql)}", RUN_AGAIN)
     # The connector reads statements about other tables itself. It ignores the ALTER of a table that it does not know.
@@ -85,7 +85,7 @@ def what_it_needs(settings: Settings, connection: Connection[Any], files: Files,
     begin = GtidSet.parse(taken.delivered) if taken is not None else first.stream.delivered if first else GtidSet()
     try:
         options = _options(settings, connection)
-        statements = _statements(settings, connection, begin, options)
+        statements = statements_since(settings, connection, begin, options)
     except (ServerUnreachable, ConnectionLost) as error:
         return [f"Whether tables were altered since the job began is not known: {shorten(error)}", anew]
     counted = [each for each in statements if not settings.only_captured_ddl or options.is_captured(each)]
@@ -125,7 +125,7 @@ def _options(settings: Settings, connection: Connection[Any]) -> CaptureOptions:
     return capture_options(settings, charsets, follows=not settings.only_captured_ddl)
 
 
-def _statements(
+def statements_since(
     settings: Settings, connection: Connection[Any], begin: GtidSet, options: CaptureOptions
 ) -> list[SchemaChange]:
     """Return the statements since `begin` that `options` ask for, except truncations.

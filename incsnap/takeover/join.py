@@ -40,6 +40,7 @@ from incsnap.takeover.offset_place import (
 )
 from incsnap.takeover.partitioners import refuse_partitioner
 from incsnap.takeover.record_places import ADD_PLACES, PlaceForm
+from incsnap.takeover.unnamed_rows import refuse_redefined
 from incsnap.takeover.written_records import WrittenRecords, truncations_between, written_records
 from incsnap.takeover.xa_warnings import xa_warnings
 from incsnap.tasks.formats import format_of
@@ -79,6 +80,7 @@ def join(
             lines.append(f"The connector does not send {delivered - offset.gtids}: these transactions count as sent.")
         require_sendable(connection, delivered, "the connector's offset", _PURGED)
         least = place_of(connection, offset)
+        refuse_redefined(connection, settings, delivered)
         warnings += xa_warnings(connection)
         topics = _topics(connection, settings)
         warnings += topics.warnings
