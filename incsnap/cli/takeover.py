@@ -240,6 +240,7 @@ class _Running:
     words: str = ""  #: the reason in words; "" if nothing says that it runs
     by_connect: bool = False  #: whether Connect has said so, not the topics
     rest: str = ""  #: address of Connect's REST interface that has said so; "" for none
+    unknown_at: str = ""  #: address of a Kafka Connect that has no connector of this name; "" for none
 
 
 def _await_end(
@@ -280,19 +281,26 @@ def _running_now(settings: Settings, rest: str | None, worker: Mapping[str, str]
     """Return why the connector seems to run now. The parameters are those of `_running`.
 
     A worker that does not listen at `rest` may have been killed before. So the command warns, and asks as without
-    `rest`.
+    `rest`. It also warns if Connect has no connector of this name.
     """
     from incsnap.cli import output
     from incsnap.takeover.connector_state import NoWorkerListens
 
     try:
-        return _running(settings, rest, worker, connector)
+        running = _running(settings, rest, worker, connector)
     except NoWorkerListens as error:
         output.warning(
             f"{error.message}. No worker listens there, so only the group of the workers (with --worker) and records"
             f" that arrive show whether the connector runs. If {rest} is wrong, correct --rest"
         )
-        return _running(settings, None, worker, connector)
+        running = _running(settings, None, worker, connector)
+    if running.unknown_at:
+        output.warning(
+            f"Kafka Connect at {running.unknown_at} has no connector {connector}, so only records that arrive show"
+            " whether the connector runs. If it has another name there, correct `name` in the connector's file. If"
+            " another Kafka Connect runs it, give that address with --rest"
+        )
+    return running
 
 
 def _running(
@@ -310,6 +318,7 @@ def _running(
     from incsnap.takeover.connector_state import arriving_records, rest_of, running_by_group, running_by_rest
 
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    state: str | None
     if rest:
         state = running_by_rest(rest, connector)
     else:
@@ -319,7 +328,7 @@ def _running(
             with suppress(ServerUnreachable, ConfigError):
                 state, rest = running_by_rest(named, connector), named
     if state or not watches:
-        return _Running(state, by_connect=bool(state), rest=rest or "")
+        return _Running(state or "", by_connect=bool(state), rest=rest or "")
     with connect(settings.mysql) as connection:
         topics = {topic for table in tables(connection, settings.tables) for topic in topics_of(settings, table)}
-    return _Running(arriving_records(client, topics))
+    return _Running(arriving_records(client, topics), unknown_at=rest or "" if state is None else "")

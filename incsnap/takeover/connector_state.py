@@ -36,8 +36,9 @@ class NoWorkerListens(ServerUnreachable):
     """An error: nothing listens at the address of Kafka Connect."""
 
 
-def running_by_rest(url: str, connector: str) -> str:
-    """Return in words how Connect sees the connector run; "" if it is stopped, failed or unknown.
+def running_by_rest(url: str, connector: str) -> str | None:
+    """Return in words how Connect sees the connector run; "" if it is stopped or failed, None if Connect has no
+    connector of this name.
 
     Raise ServerUnreachable if Connect does not answer: NoWorkerListens if the connection is refused. Raise ConfigError
     if the answer is not Connect's.
@@ -49,7 +50,7 @@ def running_by_rest(url: str, connector: str) -> str:
             state, tasks = status["connector"]["state"], [task["state"] for task in status["tasks"]]
     except urllib.error.HTTPError as error:
         if error.code == 404:
-            return ""
+            return None
         raise ServerUnreachable(f"Kafka Connect at {url} answers {error.code} for the connector {connector}") from None
     except (OSError, http.client.HTTPException) as error:
         is_refused = isinstance(getattr(error, "reason", error), ConnectionRefusedError)

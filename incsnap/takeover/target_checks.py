@@ -25,7 +25,7 @@ def require_ended(client: ClientSettings, worker: Mapping[str, str], connector: 
 
     `worker`: settings of the worker. Raise ServerUnreachable if Kafka does not answer.
     """
-    running = running_by_group(client, worker, connector)
+    running: str | None = running_by_group(client, worker, connector)
     if not running and (address := rest_of(worker)):
         # Nothing answers at the address of a worker that has ended.
         with suppress(ServerUnreachable, ConfigError):

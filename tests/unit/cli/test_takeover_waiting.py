@@ -196,6 +196,22 @@ def test_a_worker_that_was_killed_before_runs_no_connector_and_its_address_is_na
     assert (watched.call_count, taking.is_written) == (1, True)
 
 
+def test_a_connector_that_connect_does_not_have_is_named_and_its_topics_are_watched(taking: Taking) -> None:
+    with (
+        connect_rest([404]) as (address, _),
+        patch.object(connector_state, "arriving_records", side_effect=["records arrive", ""]),
+        patch("incsnap.mysql.catalog.tables", return_value=()),
+    ):
+        refused, result = taking.run(address), taking.run(address)
+
+    assert (refused.exit_code, result.exit_code, taking.is_written) == (2, 0, True), result.output
+    for each in (refused, result):
+        words = " ".join(each.stderr.split())
+        assert f"Kafka Connect at {address} has no connector shop" in words
+        assert "correct `name`" in words
+        assert "with --rest" in words
+
+
 def test_records_that_arrive_count_if_no_worker_listens(taking: Taking, dead_address: str) -> None:
     with (
         patch.object(connector_state, "arriving_records", side_effect=["records arrive", "records arrive", ""]),
