@@ -25,6 +25,8 @@ from incsnap.kafka.topics import admin_client, partition_counts
 WATCH_SECONDS = 3.0
 _REQUEST_SECONDS = 10.0
 _REST_PORT = 8083
+#: Kafka Connect's default of `listeners`.
+_LISTENERS = f"http://:{_REST_PORT}"
 #: States of a connector in which Connect gives no worker its tasks.
 _ENDED = {"STOPPED", "FAILED", "DESTROYED"}
 #: States in which a task sends nothing. While the connector itself is UNASSIGNED, a rebalance is under way: a worker
@@ -63,9 +65,11 @@ def running_by_rest(url: str, connector: str) -> str | None:
 
 
 def rest_of(worker: Mapping[str, str]) -> str:
-    """Return the address of Connect's REST interface that the worker's file names; "" if it names none."""
+    """Return the address of Connect's REST interface by the worker's file; "" without a file, or without HTTP."""
+    if not worker:
+        return ""
     host, port = worker.get("rest.advertised.host.name", ""), worker.get("rest.advertised.port", "")
-    listener = urllib.parse.urlsplit(worker.get("listeners", "").partition(",")[0].strip().lower())
+    listener = urllib.parse.urlsplit(worker.get("listeners", _LISTENERS).partition(",")[0].strip().lower())
     scheme = worker.get("rest.advertised.listener", "").lower() or listener.scheme or "http"
     if scheme not in ("http", "https") or not (host or listener.netloc):
         return ""

@@ -9,10 +9,11 @@ from unittest.mock import Mock, patch
 
 import pytest
 
-from incsnap.errors import ServerUnreachable
+from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.takeover import connector_state
 from incsnap.takeover.connector_state import rest_of, running_by_group, running_by_rest
+from incsnap.takeover.target_checks import require_ended
 from tests.support.connect_rest import connect_rest
 
 
@@ -20,7 +21,8 @@ from tests.support.connect_rest import connect_rest
     ("worker", "address"),
     [
         ({}, ""),
-        ({"bootstrap.servers": "k:9092"}, ""),
+        # Kafka Connect listens at this port unless `listeners` says otherwise.
+        ({"bootstrap.servers": "k:9092"}, "http://localhost:8083"),
         ({"listeners": "http://:8083"}, "http://localhost:8083"),
         ({"listeners": "HTTPS://0.0.0.0:8443,http://:8083"}, "https://localhost:8443"),
         ({"listeners": "http://connect-1:8085"}, "http://connect-1:8085"),
@@ -35,6 +37,18 @@ from tests.support.connect_rest import connect_rest
 )
 def test_the_address_of_rest_is_that_of_the_workers_file(worker: dict[str, str], address: str) -> None:
     assert rest_of(worker) == address
+
+
+def test_a_worker_whose_file_has_no_listeners_is_asked_before_its_file_of_offsets_is_written() -> None:
+    worker = {"offset.storage.file.filename": "/var/lib/connect/offsets"}
+    with (
+        connect_rest([["RUNNING", "RUNNING"]]) as (address, asked),
+        patch.object(connector_state, "_LISTENERS", address),
+        pytest.raises(ConfigError, match="the connector shop still runs"),
+    ):
+        require_ended(ClientSettings("k:9092", {}), worker, "shop")
+
+    assert asked == ["/connectors/shop/status"]
 
 
 @pytest.mark.parametrize(
