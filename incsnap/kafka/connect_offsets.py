@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from incsnap.errors import ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 
 _SECONDS = 60.0
+#: The only connector of a Debezium Server that writes to Kafka: the name is its `debezium.sink.type`.
+_OF_DEBEZIUM_SERVER = "kafka"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,15 @@ def kept_offset(key: bytes | None, value: bytes | None) -> KeptOffset | None:
         return KeptOffset(str(name), str(partition["server"]), content)
     except (ValueError, TypeError, KeyError):
         return None
+
+
+def name_there(offsets: Iterable[KeptOffset], connector: str, server: str) -> str:
+    """Return the name under which `offsets` have the connector: its own, or that of Debezium Server.
+
+    `server`: its `topic.prefix`.
+    """
+    names = {each.connector for each in offsets if each.server == server and each.content}
+    return _OF_DEBEZIUM_SERVER if connector not in names and _OF_DEBEZIUM_SERVER in names else connector
 
 
 def kept_offsets(client: ClientSettings, topic: str) -> dict[tuple[str, str], KeptOffset]:

@@ -12,7 +12,7 @@ from incsnap.config.documents import read_document, read_worker
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.connect_offsets import KeptOffset, kept_offset, kept_offsets
+from incsnap.kafka.connect_offsets import KeptOffset, kept_offset, kept_offsets, name_there
 from incsnap.takeover.java_objects import NotUnderstood, read_object
 
 _WHERE = (
@@ -42,9 +42,9 @@ def find_offset(settings: Settings, file: str, worker: str | None, given: str | 
     known: list[str] = []
     for where, offsets in _offsets(settings, {**of_worker, **own}, given):
         of_prefix = [each for each in offsets if each.server == prefix and each.content]
-        chosen = [each for each in of_prefix if each.connector in ("", name)] if name else of_prefix
+        there = name_there(of_prefix, name, prefix)
+        chosen = [each for each in of_prefix if each.connector in ("", there)] if name else of_prefix
         if not chosen and given and len(of_prefix) == 1:
-            # Debezium Server calls its only connector `kafka`.
             chosen = of_prefix
         if len(chosen) == 1 and chosen[0].content is not None:
             return FoundOffset(where, chosen[0].connector or name, chosen[0].content)

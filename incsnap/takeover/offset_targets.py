@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException, Producer
 
 from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.connect_offsets import kept_offset, kept_offsets, name_there
 from incsnap.takeover.hand_back import HandBack
 from incsnap.takeover.java_objects import NotUnderstood, read_object
 from incsnap.takeover.java_writing import write_map
@@ -41,10 +42,11 @@ def to_rest(url: str, connector: str, what: HandBack) -> None:
 
 
 def to_topic(client: ClientSettings, topic: str, connector: str, what: HandBack) -> None:
-    """Write the offset into the topic of Connect's offsets. No worker may run.
+    """Write the offset into the topic of the offsets of Kafka Connect or Debezium Server. Neither may run.
 
     Raise ServerUnreachable if Kafka does not take the record.
     """
+    name = name_there(kept_offsets(client, topic).values(), connector, what.prefix)
     failed: list[str] = []
 
     def delivered(error: Any, _: Any) -> None:
@@ -54,7 +56,7 @@ def to_topic(client: ClientSettings, topic: str, connector: str, what: HandBack)
     settings = {**client.for_admin(), "acks": "all", "partitioner": "murmur2_random", "enable.idempotence": "true"}
     try:
         producer = Producer(settings)
-        producer.produce(topic, value=_compact(what.offset), key=key_of(connector, what), on_delivery=delivered)
+        producer.produce(topic, value=_compact(what.offset), key=key_of(name, what), on_delivery=delivered)
         left = producer.flush(_SECONDS)
     except (KafkaException, BufferError) as error:
         raise ServerUnreachable(f"The topic {topic} does not take the offset: {error}") from None
@@ -63,14 +65,18 @@ def to_topic(client: ClientSettings, topic: str, connector: str, what: HandBack)
 
 
 def to_file(path: Path, connector: str, what: HandBack) -> None:
-    """Write the offset into the file of a standalone worker, which must not run. Offsets of other connectors stay.
+    """Write the offset into the file of a standalone worker or of Debezium Server, which must not run.
+
+    Offsets of other connectors stay.
 
     Raise ConfigError if the file has another form or cannot be written.
     """
     try:
         entries = read_object(path.read_bytes()) if path.exists() else {}
-        entries = {key: value for key, value in entries.items() if key is None or not _is_of(key, connector, what)}
-        entries[key_of(connector, what)] = _compact(what.offset)
+        kept = (kept_offset(key, value) for key, value in entries.items())
+        name = name_there(filter(None, kept), connector, what.prefix)
+        entries = {key: value for key, value in entries.items() if key is None or not _is_of(key, name, what)}
+        entries[key_of(name, what)] = _compact(what.offset)
         beside = path.with_name(f"{path.name}.new")
         beside.write_bytes(write_map(entries))
         os.replace(beside, path)

@@ -32,3 +32,14 @@ def test_an_offset_that_is_handed_back_is_the_newest_of_its_connector(kafka_addr
     # Computed with org.apache.kafka.common.utils.Utils: toPositive(murmur2(key)) % 5
     inventory = [read for read in read_all(kafka_address, topic, range(5)) if b"inventory" in (read.key or b"")]
     assert [read.partition for read in inventory] == [0, 0]
+
+
+def test_debezium_server_gets_the_offset_under_the_name_that_it_uses(kafka_address: str, topic_prefix: str) -> None:
+    topic, client = f"{topic_prefix}-offsets", ClientSettings(kafka_address)
+    admin = AdminClient(client.for_admin())
+    admin.create_topics([NewTopic(topic, 1, 1)], request_timeout=30)[topic].result(30)
+    to_topic(client, topic, "kafka", HandBack("shop", {"pos": 4}, ()))
+
+    to_topic(client, topic, "inventory", HandBack("shop", {"pos": 5}, ()))
+
+    assert kept_offsets(client, topic) == {("kafka", "shop"): KeptOffset("kafka", "shop", {"pos": 5})}

@@ -103,7 +103,32 @@ def test_a_key_is_written_in_the_bytes_of_connects_converter(tmp_path: Path) -> 
 
 
 def test_the_only_connector_of_a_given_file_may_have_another_name(settings: Settings, tmp_path: Path) -> None:
-    offsets = tmp_path / "offsets"  # Debezium Server calls its connector `kafka`
-    offsets.write_bytes(write_map({key("kafka", "shop"): json.dumps(_OFFSET).encode()}))
+    offsets = tmp_path / "offsets"
+    offsets.write_bytes(write_map({key("stock", "shop"): json.dumps(_OFFSET).encode()}))
 
-    assert find_offset(settings, connector(tmp_path), None, str(offsets)).connector == "kafka"
+    assert find_offset(settings, connector(tmp_path), None, str(offsets)).connector == "stock"
+
+
+def test_the_offset_of_debezium_server_is_read_and_written_under_its_name(settings: Settings, tmp_path: Path) -> None:
+    offsets = tmp_path / "offsets"  # Debezium Server calls its connector by its sink
+    other = {key("other", "stock"): b"{}"}
+    offsets.write_bytes(write_map({key("kafka", "shop"): json.dumps(_OFFSET).encode(), **other}))
+    file = connector(tmp_path, **{"offset.storage.file.filename": str(offsets)})
+    assert find_offset(settings, file, None, None).connector == "kafka"
+
+    to_file(offsets, "inventory", HandBack("shop", {**_OFFSET, "pos": 9}, ()))
+
+    written = read_object(offsets.read_bytes())
+    assert written.keys() == {key("kafka", "shop"), *other}
+    assert find_offset(settings, file, None, None).content["pos"] == 9
+
+
+def test_a_connector_keeps_its_name_beside_another_one_that_is_called_kafka(settings: Settings, tmp_path: Path) -> None:
+    offsets = tmp_path / "offsets"
+    kept = {key("kafka", "shop"): b'{"pos": 1}', key("inventory", "shop"): b'{"pos": 2}'}
+    offsets.write_bytes(write_map(kept))
+    assert find_offset(settings, connector(tmp_path), None, str(offsets)).content == {"pos": 2}
+
+    to_file(offsets, "inventory", HandBack("shop", _OFFSET, ()))
+
+    assert read_object(offsets.read_bytes())[key("kafka", "shop")] == b'{"pos": 1}'
