@@ -33,6 +33,7 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     from incsnap.checkpoint.object_store import set_access
     from incsnap.config.documents import read_document, read_worker
     from incsnap.config.load import read
+    from incsnap.config.references import providers_of
     from incsnap.errors import ConfigError
     from incsnap.kafka.client_settings import ClientSettings
     from incsnap.takeover import offset_targets
@@ -61,7 +62,7 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
             require_topic(client, topic)
         if to_topic or to_file:
             require_ended(client, of_worker, connector)
-        history = history_topic(own, settings, os.environ) if chosen else None
+        history = history_topic(own, settings, os.environ, providers_of({**of_worker, **own})) if chosen else None
         what = offset_of_job(settings, history)
         for line in what.lines:
             click.echo(line, err=not chosen)

@@ -105,25 +105,31 @@ class HistoryTopic:
 
 
 def history_topic(
-    properties: Mapping[str, str], settings: Settings, environment: Mapping[str, str] | None = None
+    properties: Mapping[str, str],
+    settings: Settings,
+    environment: Mapping[str, str] | None = None,
+    providers: Mapping[str, str] | None = None,
 ) -> HistoryTopic | None:
     """Return the topic of the schema history that a connector's file names; None if it is not kept in Kafka.
 
-    Raise ConfigError if its login cannot be used here.
+    `environment` and `providers` resolve references to secrets, as in `config.references.resolve`. Raise ConfigError if
+    the topic's login cannot be used here.
     """
-    reader = SettingsReader({name: text for name, text in properties.items() if name.startswith(_CLASS)}, environment)
+    own = {name: text for name, text in properties.items() if name.startswith(_CLASS)}
+    reader = SettingsReader(own, environment, providers)
     name, kept_by = reader.text(_TOPIC), reader.text(_CLASS)
     if not name or (kept_by and not kept_by.endswith(_KAFKA_CLASS)):
         return None
     of_job = settings.kafka.bootstrap_servers
     brokers = reader.text(_BROKERS) or of_job
-    given = {each: text for each, text in properties.items() if each.removeprefix(_PRODUCER) not in _OF_JOBS}
-    login = SettingsReader({each: text for each, text in given.items() if each.startswith(_PRODUCER)}, environment)
-    own = client_settings(login, _PRODUCER)
+    given = {each: text for each, text in own.items() if each.removeprefix(_PRODUCER) not in _OF_JOBS}
+    options = {each: text for each, text in given.items() if each.startswith(_PRODUCER)}
+    login = SettingsReader(options, environment, providers)
+    producer = client_settings(login, _PRODUCER)
     if reader.problems or login.problems:
         raise ConfigError("; ".join((*reader.problems, *login.problems)), "Correct the connector's file.")
     same = sorted(split_list(brokers)) == sorted(split_list(of_job))
-    return HistoryTopic(name, ClientSettings(brokers, own or (settings.kafka.producer if same else {})))
+    return HistoryTopic(name, ClientSettings(brokers, producer or (settings.kafka.producer if same else {})))
 
 
 def statements(databases: Mapping[str, str | None], tables: Mapping[TableId, str]) -> Iterator[tuple[str, str]]:

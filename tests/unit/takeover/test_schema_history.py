@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
+from click.testing import CliRunner
 
+from incsnap.cli.main import commands
 from incsnap.config.load import from_properties
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId
-from incsnap.takeover.schema_history import history_topic, records, statements
-from tests.support.properties import NEEDED
+from incsnap.takeover.schema_history import HistoryTopic, history_topic, records, statements
+from lab.running_job import write_properties
+from tests.support.properties import NEEDED, QUIET
 
 _HISTORY = "schema.history.internal"
 _TOPIC = {f"{_HISTORY}.kafka.topic": "shop.history"}
@@ -76,6 +82,29 @@ def test_the_topic_has_a_login_of_its_own_and_settings_of_a_producer_that_jobs_r
 
     assert topic is not None
     assert (topic.name, topic.client.producer) == ("h", {"security.protocol": "SSL"})
+
+
+def test_the_login_may_be_behind_a_provider_that_has_a_name_of_its_own(tmp_path: Path) -> None:
+    secrets, vault = tmp_path / "secrets.properties", "config.providers.vault.class"
+    secrets.write_text("password=p\n")
+    providers = {"config.providers": "vault", vault: "org.apache.kafka.common.config.provider.FileConfigProvider"}
+    login = {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": f"${{vault:{secrets}:password}}"}
+    given = {**QUIET, **_TOPIC, **{f"{_HISTORY}.producer.{name}": text for name, text in login.items()}}
+    given |= {"name": "shop", "checkpoint.location": str(tmp_path / "checkpoint")}
+    file, worker = tmp_path / "shop.properties", tmp_path / "worker.properties"
+    topics: list[HistoryTopic | None] = []
+
+    def recorded(*arguments: Any) -> HistoryTopic | None:
+        topics.append(history_topic(*arguments))
+        return topics[-1]
+
+    command = ["hand-back", str(write_properties(file, given)), "--worker", str(write_properties(worker, providers))]
+    with patch("incsnap.takeover.schema_history.history_topic", recorded):
+        CliRunner().invoke(commands, [*command, "--to-file", str(tmp_path / "offsets")])
+
+    (topic,) = topics
+    assert topic is not None
+    assert topic.client.producer["sasl.password"] == "p"
 
 
 @pytest.mark.parametrize(
