@@ -16,7 +16,9 @@ from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, shorten
 from incsnap.mysql import watermarks
 from incsnap.mysql.session import connect
+from incsnap.planner import asked_place
 from incsnap.planner.choices import PREFIX
+from incsnap.planner.gap_lists import is_unrepaired
 from incsnap.snapshot.offset import Offset
 from incsnap.takeover.altered_tables import RUN_AGAIN, described, what_it_needs
 from incsnap.takeover.handed_signals import behind_obeyed, what_the_file_needs
@@ -108,4 +110,15 @@ def _end(settings: Settings, files: Files) -> Offset:
         )
     if end.seam:
         raise ConfigError("the job has not passed what the connector had sent before the take-over", RUN_AGAIN)
+    if is_unrepaired(end):
+        raise ConfigError(
+            "the job has not sent all changes of a gap in the binlog, and the connector cannot send them",
+            "Start the job (incsnap run), wait until `incsnap status` says that the tables were compared and no snapshot"
+            " is under way, stop the job, and try again.",
+        )
+    if asked := files.read_json(asked_place.FILE):
+        raise ConfigError(
+            f"signal {asked['id']} (set-binlog-position) asks for another place, at which the next start begins",
+            f"{RUN_AGAIN} Or delete {files.path(asked_place.FILE)}: the connector then continues where the job has stopped.",
+        )
     return end

@@ -19,8 +19,12 @@ from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.events import PreparedXa, StreamPosition
 from incsnap.gtid import GtidSet
+from incsnap.planner import asked_place
 from incsnap.planner.choices import PREFIX
+from incsnap.snapshot.commands import ChosenRows, DataCollection
+from incsnap.snapshot.context import Request, SnapshotContext
 from incsnap.snapshot.offset import Offset, TopicLayout
+from incsnap.tables import TableId
 from incsnap.takeover import hand_back as handing
 from incsnap.takeover import unsent_xa
 from incsnap.takeover.hand_back import hand_back
@@ -31,6 +35,8 @@ _SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 _A, _B = "X'61',X'',1", "X'62',X'',1"
 _DELIVERED = GtidSet.parse(f"{_SERVER}:1-9")
 _END = Offset("job", 1, StreamPosition(_DELIVERED, "binlog.000001", 900), TopicLayout(1))
+_KEYS = ChosenRows(files="checkpoint:gap/job/keys-1-1.json", deletes=True)
+_DIFFERING_ROWS = Request("gap-job-1", DataCollection(TableId("shop", "t"), chosen=_KEYS))
 
 
 class Passed(Exception):
@@ -70,8 +76,23 @@ def given_back(settings: Settings) -> None:
             lambda end: replace(end, stream=replace(end.stream, open_gtid=f"{_SERVER}:10", events_done=3)),
             f"a part of the transaction {_SERVER}:10",
         ),
+        (lambda end: replace(end, signal_positions={"gap": 1}), "not sent all changes of a gap"),
+        (
+            lambda end: replace(
+                end, signal_positions={"gap": "closed"}, snapshot=SnapshotContext(queue=(_DIFFERING_ROWS,))
+            ),
+            "not sent all changes of a gap",
+        ),
     ],
-    ids=["prepared XA", "sought XA", "seam", "a prepared XA keeps the seam", "open transaction"],
+    ids=[
+        "prepared XA",
+        "sought XA",
+        "seam",
+        "a prepared XA keeps the seam",
+        "open transaction",
+        "gap not compared",
+        "gap not sent",
+    ],
 )
 def test_an_end_at_which_no_connector_can_go_on_is_refused(
     settings: Settings, change: Callable[[Offset], Offset], why: str
@@ -84,6 +105,29 @@ def test_an_end_at_which_no_connector_can_go_on_is_refused(
     with pytest.raises(ConfigError, match=why) as refused:
         given_back(settings)
     assert "try again" in refused.value.hint
+
+
+def test_a_gap_that_is_repaired_goes_back(settings: Settings) -> None:
+    other = replace(_DIFFERING_ROWS, signal="asked")
+    repaired = replace(_END, signal_positions={"gap": "closed"}, snapshot=SnapshotContext(queue=(other,)))
+    stopped_at(settings, repaired)
+    with pytest.raises(Passed):
+        given_back(settings)
+
+
+def test_a_place_that_a_signal_has_asked_for_and_no_start_has_reached_is_refused(settings: Settings) -> None:
+    files = Files(own_part(settings.checkpoint_location))
+    stopped_at(settings, _END)
+    files.write_json(asked_place.FILE, {"id": "skip", "row": "", "gtids": f"{_SERVER}:1-20"})
+
+    with pytest.raises(ConfigError, match=r"signal skip \(set-binlog-position\)") as refused:
+        given_back(settings)
+    assert "Start the job (incsnap run)" in refused.value.hint
+    assert f"delete {files.path(asked_place.FILE)}" in refused.value.hint
+
+    files.delete(asked_place.FILE)
+    with pytest.raises(Passed):
+        given_back(settings)
 
 
 def test_a_batch_that_is_planned_and_not_done_is_refused(settings: Settings) -> None:
