@@ -29,7 +29,7 @@ from incsnap.takeover.connector_offset import ConnectorOffset
 from incsnap.takeover.continued_snapshot import requests_of
 from incsnap.takeover.control_topics import sent_statements, sent_transactions, values_since
 from incsnap.takeover.gtid_sources import ALL_SOURCES, GtidSources
-from incsnap.takeover.obeyed_signals import obeyed_signals
+from incsnap.takeover.obeyed_signals import obeyed_again, obeyed_signals
 from incsnap.takeover.offset_place import (
     STOP_CLEANLY,
     place_of,
@@ -132,6 +132,8 @@ def join(
     signals_at = obeyed_signals(settings)
     if signals_at is not None:
         lines.append(f"Signals of {settings.signals.kafka_topic} are obeyed from offset {signals_at} on.")
+    elif again := obeyed_again(settings):
+        warnings.append(again)
     place = TakenOver(settings.topic_prefix, str(delivered), seam, reads_tables, signals_at, requests, ends)
     return Joined(place, tuple(lines), tuple(warnings))
 

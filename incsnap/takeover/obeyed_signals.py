@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from incsnap.config.settings import Settings
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka.oauth_login import with_login
 
 _REQUEST_SECONDS = 30.0
+_NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
 def connectors_group(settings: Settings) -> Consumer:
@@ -43,3 +44,34 @@ def obeyed_signals(settings: Settings) -> int | None:
             f" obeyed: {error.args[0].str()}"
         ) from None
     return int(place.offset) if place.offset is not None and place.offset >= 0 else None
+
+
+def obeyed_again(settings: Settings) -> str:
+    """Return a warning about signals that the job obeys from the topic's beginning on; "" if the topic has none.
+
+    Call this if `obeyed_signals` returns None. Raise ServerUnreachable if Kafka does not answer.
+    """
+    signals = settings.signals
+    if "kafka" not in signals.channels:
+        return ""
+    try:
+        with closing(connectors_group(settings)) as consumer:
+            first, end = consumer.get_watermark_offsets(
+                TopicPartition(signals.kafka_topic, 0), timeout=_REQUEST_SECONDS
+            )
+    except KafkaException as error:
+        if error.args[0].code() in _NO_TOPIC:
+            return ""
+        raise ServerUnreachable(
+            f"Kafka at {signals.kafka_bootstrap_servers} does not say which signals {signals.kafka_topic} has:"
+            f" {error.args[0].str()}"
+        ) from None
+    if first >= end:
+        return ""
+    tool = f"kafka-consumer-groups.sh --bootstrap-server {signals.kafka_bootstrap_servers} --reset-offsets --execute"
+    return (
+        f"the group {signals.kafka_group_id} (signal.kafka.groupId) has no place in {signals.kafka_topic}, so the job"
+        " obeys the signals in this topic from its beginning on, also those that the connector has obeyed. To leave out"
+        f" all of them: {tool} --group {signals.kafka_group_id} --topic {signals.kafka_topic}:0 --to-latest. Then take"
+        " over again"
+    )

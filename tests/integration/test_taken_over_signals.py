@@ -100,6 +100,8 @@ def test_a_message_that_the_connector_has_obeyed_is_not_obeyed_again(
     )
     joined = join(settings, ConnectorOffset(executed(connection), *high_watermark(connection)))
     assert joined.place.signals_at == (1 if is_committed else None)
+    warnings = [text for text in joined.warnings if f"the group {group} (signal.kafka.groupId) has no place" in text]
+    assert len(warnings) == (0 if is_committed else 1)
     write_taken_over(Files(str(tmp_path)), joined.place)
     with closing(PlannedJob(settings, str(tmp_path))) as job:
         assert job.offset.signal_positions.get("kafka") == joined.place.signals_at

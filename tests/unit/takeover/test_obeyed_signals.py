@@ -1,0 +1,46 @@
+"""Signals of a topic in which the connector's group has no place."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock, patch
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from incsnap.errors import ServerUnreachable
+from incsnap.takeover import obeyed_signals
+from incsnap.takeover.obeyed_signals import obeyed_again
+from tests.support.job_settings import loaded_with
+
+_CHANNELS = {"signal__enabled__channels": "source,kafka", "signal__kafka__groupId": "obeyed"}
+_OF_KAFKA = loaded_with(topic__prefix="shop", **_CHANNELS).settings
+
+
+def warning(answer: tuple[int, int] | KafkaError) -> str:
+    """Return the warning about a topic whose first offset and end are `answer`, or about which Kafka has this error."""
+    error = KafkaException(answer) if isinstance(answer, KafkaError) else None
+    asked = Mock(return_value=answer, side_effect=error)
+    with patch.object(obeyed_signals, "Consumer", return_value=Mock(get_watermark_offsets=asked)):
+        return obeyed_again(_OF_KAFKA)
+
+
+def test_signals_that_are_obeyed_from_the_beginning_on_are_a_warning_with_the_way_out() -> None:
+    words = warning((0, 2))
+
+    assert "the group obeyed (signal.kafka.groupId) has no place in shop-signal" in words
+    assert "obeys the signals in this topic from its beginning on" in words
+    assert "--group obeyed --topic shop-signal:0 --to-latest" in words
+
+
+@pytest.mark.parametrize("answer", [(0, 0), (7, 7), KafkaError(KafkaError._UNKNOWN_PARTITION)], ids=str)
+def test_a_topic_without_messages_is_no_warning(answer: tuple[int, int] | KafkaError) -> None:
+    assert warning(answer) == ""
+
+
+def test_a_job_without_the_channel_asks_nothing() -> None:
+    assert obeyed_again(loaded_with(topic__prefix="shop", signal__enabled__channels="source").settings) == ""
+
+
+def test_a_kafka_that_does_not_answer_is_an_error() -> None:
+    with pytest.raises(ServerUnreachable, match="does not say which signals shop-signal has"):
+        warning(KafkaError(KafkaError._TRANSPORT))
