@@ -101,7 +101,8 @@ def join(
             lines.append(f"{offset.file} is purged. The server still has all transactions behind the offset.")
             refuse_older_files(written, least)
         if written.last is not None:
-            require_here(connection, written, written.last)
+            tells_reads = topics.forms[written.last.topic].tells_reads
+            require_here(connection, written, written.last, tells_reads=tells_reads)
             refuse_compressed(connection, written)
             refuse_partitioner(partitioner, written, ends, STOP_CLEANLY)
     lines.append(_sentence_of_topics(written))

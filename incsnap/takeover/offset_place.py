@@ -18,6 +18,7 @@ from incsnap.mysql import watermarks
 from incsnap.mysql.session import QueryRefusedError, dial, query
 from incsnap.mysql.start_place import events_of
 from incsnap.takeover.connector_offset import ConnectorOffset
+from incsnap.takeover.record_places import ADD_PLACES
 from incsnap.takeover.written_records import LastRecord, WrittenRecords
 
 STOP_CLEANLY = (
@@ -105,14 +106,20 @@ def _events(connection: Connection[Any], file: str, pos: int, most: int) -> list
     return [(str(kind), int(begin), str(text)) for _, begin, kind, _, _, text in rows]
 
 
-def require_here(connection: Connection[Any], written: WrittenRecords, last: LastRecord) -> None:
-    """Raise ConfigError if no rows event of this server begins at the place of the last record."""
+def require_here(
+    connection: Connection[Any], written: WrittenRecords, last: LastRecord, *, tells_reads: bool = True
+) -> None:
+    """Raise ConfigError if no rows event of this server begins at the place of the last record.
+
+    `tells_reads`: whether the record would tell that it is of a snapshot. The place of such a record is no event's.
+    """
     file, pos = written.files.get(last.place.file, ""), last.place.pos
     events = _events(connection, file, pos, 1)
     kind = events[0][0] if events else "none"
     if kind not in (*_ROWS, _COMPRESSED):
         where = f"offset {last.offset} of partition {last.partition} of {last.topic}"
-        raise _other_server(f"{file}:{pos}, the place of {where}")
+        perhaps = "" if tells_reads else f", or {last.topic} has rows of a snapshot, which do not show it; {ADD_PLACES}"
+        raise _other_server(f"{file}:{pos}, the place of {where}", perhaps)
 
 
 def refuse_older_files(written: WrittenRecords, least: RecordPlace) -> None:
@@ -167,7 +174,7 @@ def _compressed(connection: Connection[Any], file: str, last: int) -> Iterator[i
         raise _other_server(file) from None
 
 
-def _other_server(what: str) -> ConfigError:
+def _other_server(what: str, perhaps: str = "") -> ConfigError:
     return ConfigError(
-        f"the binlog of this server does not have {what}: the connector read another server", STOP_CLEANLY
+        f"the binlog of this server does not have {what}: the connector read another server{perhaps}", STOP_CLEANLY
     )

@@ -72,8 +72,12 @@ class PlaceForm:
     @property
     def is_exact(self) -> bool:
         """Whether places tell the row of an event. Otherwise they only tell the event."""
-        shown = self.shown
-        return self.values.envelope or (("source", "row") in shown and bool({_SHOWN[3], _SHOWN[4]} & set(shown)))
+        return self.values.envelope or (("source", "row") in self.shown and self.tells_reads)
+
+    @property
+    def tells_reads(self) -> bool:
+        """Whether records tell rows of a snapshot from changes. Otherwise all count as changes."""
+        return self.values.envelope or bool({_SHOWN[3], _SHOWN[4]} & set(self.shown))
 
     @classmethod
     def of(cls, format_: TableFormat, formats: Formats) -> PlaceForm:

@@ -209,6 +209,26 @@ def test_rows_without_a_key_and_without_their_number_come_twice_with_a_warning(
     assert f"The topics go on up to {offset.file}:{place}" in " ".join(joined.lines)
 
 
+def test_rows_of_a_snapshot_that_do_not_show_it_are_refused_until_the_connector_has_sent_a_change(
+    mysql_address: MySqlAddress, connection: Connection[Any], database: str, topic: Topic
+) -> None:
+    table = f"{database}.t"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+    settings = settings_for(
+        mysql_address, topic, **{**UNWRAPPED, "transforms__unwrap__add__headers": "source.file,source.pos,source.row"}
+    )
+    offset = ConnectorOffset(executed(connection), *high_watermark(connection))
+    topic.row(offset.file, offset.pos)
+
+    with pytest.raises(ConfigError, match=f"{topic.name} has rows of a snapshot, .*add.headers=op,") as refused:
+        join(settings, offset)
+
+    assert "let it send a change" in refused.value.hint
+    written(connection, f"INSERT INTO {table} VALUES (1)")
+    assert join(settings, ConnectorOffset(executed(connection), *high_watermark(connection))).place.seam.ends == ()
+
+
 def test_a_row_without_envelope_in_a_purged_file_is_before_the_offset(
     own_mysql: MySqlAddress, kafka_address: str, topic_prefix: str
 ) -> None:
