@@ -113,12 +113,13 @@ def _end(settings: Settings, files: Files) -> Offset:
     if is_unrepaired(end):
         raise ConfigError(
             "the job has not sent all changes of a gap in the binlog, and the connector cannot send them",
-            "Start the job (incsnap run), wait until `incsnap status` says that the tables were compared and no snapshot"
-            " is under way, stop the job, and try again.",
+            "Start the job (incsnap run), wait until `incsnap status` says that the tables were compared and no"
+            " snapshot is under way, stop the job, and try again.",
         )
     if asked := files.read_json(asked_place.FILE):
         raise ConfigError(
             f"signal {asked['id']} (set-binlog-position) asks for another place, at which the next start begins",
-            f"{RUN_AGAIN} Or delete {files.path(asked_place.FILE)}: the connector then continues where the job has stopped.",
+            f"{RUN_AGAIN} Or delete {files.path(asked_place.FILE)}: then the connector continues where the job has"
+            " stopped.",
         )
     return end
