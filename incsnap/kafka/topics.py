@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from incsnap.errors import SinkError
+from incsnap.errors import ServerUnreachable, SinkError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.control import client_error, control_topic
 from incsnap.kafka.refusals import sink_error
@@ -52,11 +52,23 @@ def topic_config(settings: ClientSettings, topic: str) -> dict[str, Any]:
 
 
 def partition_counts(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:
-    """Return the number of partitions of each topic that exists and whose partitions all have leaders.
+    """Return the number of partitions of each topic that exists.
+
+    Raise SinkError if Kafka cannot describe a topic, and ServerUnreachable if a partition has no leader.
+    """
+    counts = _counts_or_leaderless(admin, names)
+    for name, count in counts.items():
+        if count is None:
+            raise ServerUnreachable(f"a partition of topic {name} has no leader", "Start the brokers that are down.")
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _counts_or_leaderless(admin: AdminClient, names: Iterable[str]) -> dict[str, int | None]:
+    """Return the number of partitions of each topic that exists; None for a topic with a partition without a leader.
 
     Raise SinkError if Kafka cannot describe a topic.
     """
-    counts: dict[str, int] = {}
+    counts: dict[str, int | None] = {}
     answers: dict[str, Future[Any]] = {}
     for part in _parts(sorted(set(names))):
         answers |= admin.describe_topics(TopicCollection(part), request_timeout=_REQUEST_SECONDS)
@@ -68,9 +80,14 @@ def partition_counts(admin: AdminClient, names: Iterable[str]) -> dict[str, int]
             if problem.args[0].code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION):
                 raise _failed(f"describing topic {name}", problem) from problem
         else:
-            if all(partition.leader is not None for partition in description.partitions):
-                counts[name] = len(description.partitions)
+            is_led = all(partition.leader is not None for partition in description.partitions)
+            counts[name] = len(description.partitions) if is_led else None
     return counts
+
+
+def _counts_of_led(admin: AdminClient, names: Iterable[str]) -> dict[str, int]:
+    """Return the number of partitions of each topic that exists and whose partitions all have leaders."""
+    return {name: count for name, count in _counts_or_leaderless(admin, names).items() if count is not None}
 
 
 def ensure_topics(
@@ -85,7 +102,7 @@ def ensure_topics(
     -1 for `partitions` or `replication` means the brokers' default. Raise SinkError if Kafka refuses.
     """
     topics = sorted(set(names))
-    counts = partition_counts(admin, topics)
+    counts = _counts_of_led(admin, topics)
     missing = [
         NewTopic(name, num_partitions=partitions, replication_factor=replication, config=dict(config or {}))
         for name in topics
@@ -135,7 +152,7 @@ def _ready(admin: AdminClient, least: Mapping[str, int]) -> dict[str, int]:
     counts: dict[str, int] = {}
     waiting = dict(least)
     while True:
-        ready = {name: n for name, n in partition_counts(admin, waiting).items() if n >= waiting[name]}
+        ready = {name: n for name, n in _counts_of_led(admin, waiting).items() if n >= waiting[name]}
         if ready:
             deadline = time.monotonic() + _READY_SECONDS
         counts |= ready

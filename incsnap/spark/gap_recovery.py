@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.gap_files import GapFiles
 from incsnap.config.settings import Settings
-from incsnap.errors import ServerUnreachable, shorten
+from incsnap.errors import ServerUnreachable, SinkError, StoreFailed, shorten
 from incsnap.monitoring.gap_status import GapStatus
 from incsnap.monitoring.job_status import Watch
 from incsnap.monitoring.status import clock_ms
@@ -26,9 +26,10 @@ from incsnap.verify.gap import GapCourse
 
 log = logging.getLogger(__name__)
 
-#: Failures after which each table is compared alone, and after which the next table is read whole. A server that is
-#: away is no such failure.
+#: Failures after which each table is compared alone, and after which the next table is read whole.
 _TOGETHER, _ATTEMPTS = 2, 5
+#: Errors that are no such failure: MySQL, Kafka or the object store is away.
+_AWAY = (ServerUnreachable, SinkError, StoreFailed)
 #: Seconds until the next attempt.
 _PAUSE_SECONDS = 5.0
 
@@ -90,6 +91,6 @@ class GapRecovery:
                 return  # the session has ended, and with it what was running
             if len(self._course.answers) > answered:
                 answered, failures = len(self._course.answers), min(failures, _TOGETHER)
-            failures += not isinstance(failure, ServerUnreachable)
+            failures += not isinstance(failure, _AWAY)
             self._show(failures=self._status.failures + 1, failure=shorten(failure))
             log.warning("The comparison behind the gap has failed, and begins again: %s", shorten(failure))

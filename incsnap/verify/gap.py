@@ -20,7 +20,8 @@ from incsnap.checkpoint.gap_files import GapAnswer, GapFiles, TableAnswer
 from incsnap.config.settings import Settings
 from incsnap.config.topics import tables_by_topic
 from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, read_key
-from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable
+from incsnap.envelope.table_format import TableFormat
+from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, shorten
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_ends import topic_ends
@@ -157,6 +158,8 @@ class GapCourse:
             try:
                 if (comparable := self._comparable(connection, shapes.get(table), owners, partitions)) is not None:
                     verified.append(comparable)
+            except ServerUnreachable:
+                raise  # an answer holds for good, and the server comes back
             except (TableRefused, IncsnapError) as error:
                 answers.append(_whole(str(table), str(error)))
         if not verified:
@@ -202,17 +205,52 @@ class GapCourse:
             *(name, count.differing, count.rows, table.topic, count.extra),
             ". So many differ that the table is read whole" if is_whole else "",
         )
-        answers = [TableAnswer(name, whole=True)] if is_whole else []
-        try:
-            for keys in compared.keys(place, count.extra if is_whole else count.extra + count.differing, is_whole):
-                for own in _batched(keys, _LIST_KEYS):
-                    for some in _batched(own, _CHECKED):
-                        ListedKeys.read(format_, [read_key(key) for key in some])
-                    file = self._gap.write_keys(len(self._answers) + 1, f"{place}-{len(answers)}", own)
-                    answers.append(TableAnswer(name, file, len(own)))
-        except (KeyRefused, ValueError) as error:
-            return [_whole(name, f"Its keys cannot be sent again: {error}.")]
-        return answers
+        answers: list[TableAnswer] = []
+
+        def write(keys: Sequence[bytes]) -> None:
+            for own in _batched(keys, _LIST_KEYS):
+                file = self._gap.write_keys(len(self._answers) + 1, f"{place}-{len(answers)}", own)
+                answers.append(TableAnswer(name, file, len(own)))
+
+        for keys in compared.keys(place, count.extra, extra=True):
+            write(readable_keys(format_, keys, name))
+        deletions = tuple(answers)
+        for keys in compared.keys(place, 0 if is_whole else count.differing, extra=False):
+            if not all(_are_readable(format_, some) for some in _batched(keys, _CHECKED)):
+                log.warning("%s: some keys of its rows cannot be read again, so the table is read whole", name)
+                is_whole = True
+                break
+            write(keys)
+        return [TableAnswer(name, whole=True), *deletions] if is_whole else answers
+
+
+def readable_keys(format_: TableFormat, keys: Sequence[bytes], table: str) -> list[bytes]:
+    """Return the keys that a row of the table can have. Warn of the others, which are left out.
+
+    A record of an earlier form of the table, or of another producer, has such a key.
+    """
+    readable: list[bytes] = []
+    odd: list[bytes] = []
+    for some in _batched(keys, _CHECKED):
+        if _are_readable(format_, some):
+            readable += some
+        else:
+            for key in some:
+                (readable if _are_readable(format_, [key]) else odd).append(key)
+    if odd:
+        log.warning(
+            "%s: %d keys of the topic have a form that no row has, so no deletion is sent for them, such as %s",
+            *(table, len(odd), shorten(odd[0].decode(errors="replace"))),
+        )
+    return readable
+
+
+def _are_readable(format_: TableFormat, keys: Sequence[bytes]) -> bool:
+    try:
+        ListedKeys.read(format_, [read_key(key) for key in keys])
+    except (KeyRefused, ValueError):
+        return False
+    return True
 
 
 def _batched(keys: Sequence[bytes], most: int) -> Iterator[Sequence[bytes]]:

@@ -121,12 +121,13 @@ class GapComparison:
             for number in range(len(self._tables))
         ]
 
-    def keys(self, number: int, count: int, extra_only: bool) -> Iterator[list[bytes]]:
-        """Yield the `count` keys of table `number` that differ, in parts. `extra_only`: only those it does not have."""
+    def keys(self, number: int, count: int, *, extra: bool) -> Iterator[list[bytes]]:
+        """Yield `count` keys of table `number`, in parts.
+
+        `extra`: the keys that the table does not have; else the keys of its rows that differ.
+        """
         assert self._found is not None
-        chosen = self._found.where(F.col("number") == number)
-        if extra_only:
-            chosen = chosen.where("is_extra")
+        chosen = self._found.where((F.col("number") == number) & (F.col("is_extra") == extra))
         parts = -(-count // _TOGETHER)
         for part in range(parts):
             own = chosen if parts == 1 else chosen.where(F.pmod(F.crc32("key"), F.lit(parts)) == part)

@@ -22,6 +22,7 @@ from incsnap.envelope.record_encoder import READ
 from incsnap.envelope.snapshot_records import snapshot_records
 from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_format import TableFormat
+from incsnap.errors import ChunkFailed, ServerUnreachable
 from incsnap.gtid import GtidSet
 from incsnap.mysql.chunk_reader import stream_rows
 from incsnap.mysql.session import connect, query
@@ -85,13 +86,16 @@ def read_range(
     """Yield the rows of a range of the key, with the columns of TABLE_ROWS.
 
     `behind`: transactions that the server must have executed before the SELECT. `sample`: the keys that are read. Raise
-    ChunkFailed if the server has not executed them.
+    ServerUnreachable if the server has not executed them in time.
     """
     format_ = format_of(settings, table.shape)
     with closing(connect(settings.mysql, read_timeout=float(_PATIENCE_SECONDS))) as connection:
         query(connection, f"SET SESSION net_write_timeout = {_PATIENCE_SECONDS}")
         if behind is not None:
-            wait_until_executed(connection, behind, _LATE_SECONDS)
+            try:
+                wait_until_executed(connection, behind, _LATE_SECONDS)
+            except ChunkFailed as error:
+                raise ServerUnreachable(error.message, error.hint) from None
         if sample.is_all:
             yield from _encoded_rows(connection, format_, table, range_tail(table.shape, part))
         elif (condition := sample.condition(format_)) is not None:

@@ -11,7 +11,7 @@ from pymysql.connections import Connection
 from incsnap.config.settings import Settings
 from incsnap.config.topics import table_with_same_keys
 from incsnap.envelope.listed_keys import has_rounded_key, refusal_of_deletions, refusal_of_keys
-from incsnap.errors import IncsnapError
+from incsnap.errors import IncsnapError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.mysql import catalog
@@ -80,6 +80,8 @@ def choose(
             verified = verified_table(connection, settings, shape, counts)
         except TableRefused as error:
             chosen.refused[table] = str(error)
+        except ServerUnreachable:
+            raise
         except IncsnapError as error:
             chosen.refused[table] = error.message
         else:

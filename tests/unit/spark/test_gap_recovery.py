@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from incsnap.checkpoint.gap_files import GapAnswer
-from incsnap.errors import ChunkFailed, ServerUnreachable
+from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, SinkError, StoreFailed
 from incsnap.monitoring.gap_status import GapStatus
 from incsnap.spark import gap_recovery
 from incsnap.spark.gap_recovery import GapRecovery
@@ -95,9 +95,14 @@ def test_a_table_that_fails_lets_others_be_compared(monkeypatch: pytest.MonkeyPa
     assert calls.count("whole") == 1
 
 
-def test_a_server_that_is_away_lets_no_table_be_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [ServerUnreachable, SinkError, StoreFailed])
+def test_a_server_that_is_away_lets_no_table_be_read_whole(
+    monkeypatch: pytest.MonkeyPatch, error: type[IncsnapError]
+) -> None:
+    """The server is MySQL, Kafka or the object store. A table that is read whole gets no deletions."""
+
     def away(course: Course) -> None:
-        raise ServerUnreachable("MySQL is away", "Wait.")
+        raise error("MySQL is away", "Wait.")
 
     watch = ShownGaps()
     assert set(closed_by(monkeypatch, away, watch)) == {"together"}
