@@ -29,9 +29,9 @@ def refuse_handed_back(files: Files, *, also_begun: bool = True) -> None:
         raise ConfigError(
             f"the checkpoint at {files.path('')} may have been handed back to the connector {connector}: a hand-back"
             " has begun and not ended",
-            f"Run `incsnap hand-back` again. Or look at what the connector has (GET /connectors/{connector}/offsets)."
-            f" If it does not have the job's place, delete {files.path(_NAME)}, and the job goes on. If it has that"
-            f" place, stop it and {takeover}",
+            f"Run `incsnap hand-back` again before the connector starts. Or look at what the connector has (GET"
+            f" /connectors/{connector}/offsets). If it does not have the job's place, delete {files.path(_NAME)}, and"
+            f" the job goes on. If it has that place, stop it and {takeover}",
         )
     raise ConfigError(
         f"the checkpoint at {files.path('')} was handed back to the connector {connector}",

@@ -10,6 +10,8 @@ import click
 
 from incsnap.cli.settings_file import settings_file
 
+_IF_IT_FAILS = "If this command fails, run it again before you start the connector."
+
 
 @click.command("hand-back")
 @settings_file
@@ -77,14 +79,17 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
             click.echo(f"The connector obeys the signals of {settings.signals.kafka_topic} from {what.signals_at} on.")
         # The mark comes first: once the offset is there, the job must not run again.
         mark_handed_back(Files(root), connector, done=False)
-        if history is not None:
-            history.append(what.history)
         if to_rest:
             offset_targets.to_rest(to_rest, connector, what)
         elif to_topic:
             offset_targets.to_topic(client, topic, connector, what)
         elif to_file:
             offset_targets.to_file(Path(to_file), connector, what)
+        # The history comes behind the offset. A connector whose offset was refused, and that goes on at its old place,
+        # would append its own statements to definitions of a later place.
+        if history is not None:
+            click.echo(f"Do not start the connector yet: {history.name} does not have the tables. {_IF_IT_FAILS}")
+            history.append(what.history)
         mark_handed_back(Files(root), connector, done=True)
     how = f"PUT /connectors/{connector}/resume" if to_rest else "start the worker of Kafka Connect"
     click.echo(f"The connector {connector} continues there. Next: {how}")

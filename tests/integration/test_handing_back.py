@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner, Result
@@ -21,14 +24,17 @@ from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.offsets import KeptOffsets
 from incsnap.checkpoint.planned_batch import PlannedWith, remember
 from incsnap.cli.main import commands
+from incsnap.errors import ServerUnreachable
 from incsnap.events import StreamPosition
 from incsnap.mysql.watermarks import executed, high_watermark
 from incsnap.planner.choices import PREFIX
 from incsnap.snapshot.offset import Offset, TopicLayout
+from incsnap.takeover.schema_history import HistoryTopic
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from lab.running_job import write_properties
 from signals import send
+from tests.support.kafka import read_all
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.servers
@@ -106,6 +112,18 @@ class Stopped:
         place = StreamPosition(executed(self._connection), *high_watermark(self._connection))
         self.end = replace(self.end, stream=place)
 
+    def keep_history(self) -> str:
+        """Let the connector have a schema history in Kafka, in a topic that does not exist. Return its name."""
+        topic = f"{self.topic}-history"
+        self.settings["schema.history.internal.kafka.topic"] = topic
+        return topic
+
+    def statements(self, topic: str) -> list[str]:
+        """Return the statements of a schema history; none if the topic does not exist."""
+        if topic not in self.admin.list_topics(timeout=30).topics:
+            return []
+        return [json.loads(each.value or b"")["ddl"] for each in read_all(self._kafka, topic, [0])]
+
     def consumer(self) -> Consumer:
         return Consumer({"bootstrap.servers": self._kafka, "group.id": self.group})
 
@@ -132,6 +150,21 @@ class Stopped:
             file.write_text(content)
         file = write_properties(self._folder / "connector.properties", self.settings)
         return CliRunner().invoke(commands, ["hand-back", str(file), *options])
+
+
+@contextmanager
+def answering(code: int) -> Iterator[str]:
+    """Answer each PATCH with `code` like Kafka Connect. Yield the address."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_PATCH(self) -> None:
+            self.send_response(code)
+            self.end_headers()
+
+    with ThreadingHTTPServer(("localhost", 0), Answer) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}"
+        server.shutdown()
 
 
 @pytest.fixture
@@ -273,3 +306,36 @@ def test_an_xa_transaction_that_is_rolled_back_behind_the_job_is_not_missed(xa: 
 
     given = stopped.hand_back("--to-file", str(stopped.offsets))
     assert given.exit_code == 0, given.output
+
+
+def test_a_schema_history_stays_as_it_was_if_the_offset_is_refused(stopped: Stopped, database: str) -> None:
+    history = stopped.keep_history()
+    with answering(409) as url:
+        refused = stopped.hand_back("--to-rest", url)
+    assert refused.exit_code == 2, refused.output
+    assert "must exist and be STOPPED" in " ".join(refused.stderr.split())
+    no_folder = stopped.hand_back("--to-file", str(stopped.offsets / "missing" / "offsets"))
+    assert no_folder.exit_code == 2, no_folder.output
+    assert stopped.statements(history) == []
+
+    with answering(200) as url:
+        accepted = stopped.hand_back("--to-rest", url)
+    assert accepted.exit_code == 0, accepted.output
+    assert f"DROP DATABASE IF EXISTS `{database}`" in stopped.statements(history)
+
+
+def test_an_accepted_offset_whose_schema_history_is_not_written_is_named_and_another_run_writes_it(
+    stopped: Stopped, database: str
+) -> None:
+    history = stopped.keep_history()
+    with patch.object(HistoryTopic, "append", side_effect=ServerUnreachable("Kafka does not answer")):
+        failed = stopped.hand_back("--to-file", str(stopped.offsets))
+    assert failed.exit_code != 0
+    assert stopped.offsets.exists()
+    said = " ".join(failed.output.split())
+    assert f"Do not start the connector yet: {history} does not have the tables" in said
+    assert "run it again before you start the connector" in said
+
+    again = stopped.hand_back("--to-file", str(stopped.offsets))
+    assert again.exit_code == 0, again.output
+    assert f"DROP DATABASE IF EXISTS `{database}`" in stopped.statements(history)
