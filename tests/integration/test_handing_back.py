@@ -113,7 +113,10 @@ class Stopped:
         self.end = replace(self.end, stream=place)
 
     def keep_history(self) -> str:
-        """Let the connector have a schema history in Kafka, in a topic that does not exist. Return its name."""
+        """Let the connector have a table, and a schema history in a topic that does not exist. Return its name."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE {self.settings['database.include.list']}.described (id INT PRIMARY KEY)")
+        self.go_on()
         topic = f"{self.topic}-history"
         self.settings["schema.history.internal.kafka.topic"] = topic
         return topic
@@ -332,9 +335,9 @@ def test_an_accepted_offset_whose_schema_history_is_not_written_is_named_and_ano
         failed = stopped.hand_back("--to-file", str(stopped.offsets))
     assert failed.exit_code != 0
     assert stopped.offsets.exists()
-    said = " ".join(failed.output.split())
-    assert f"Do not start the connector yet: {history} does not have the tables" in said
-    assert "run it again before you start the connector" in said
+    output = " ".join(failed.output.split())
+    assert f"Do not start the connector yet: {history} does not have the tables" in output
+    assert "run it again before you start the connector" in output
 
     again = stopped.hand_back("--to-file", str(stopped.offsets))
     assert again.exit_code == 0, again.output
