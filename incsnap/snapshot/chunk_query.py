@@ -31,6 +31,8 @@ from incsnap.tables import Column, TableId, quote
 
 #: Types of columns that may have zero dates.
 _DATED = frozenset({"date", "datetime", "timestamp"})
+#: Types of columns that have a number, by which `key_literal` names a value, and a text.
+_NUMBERED_TEXTS = frozenset({"enum", "set"})
 #: The text of the epoch, which records show for the zero date of a NOT NULL column.
 _EPOCH = re.compile(r"1970-01-01( 00:00:00(\.0+)?)?\Z")
 
@@ -121,15 +123,36 @@ def any_of(columns: Sequence[Column], keys: Sequence[Key]) -> str:
         whole, others = [], [*whole, *others]
     terms = [f"({' AND '.join(_shown_as(*each) for each in zip(columns, key, strict=True))})" for key in others]
     if whole:
-        names = ", ".join(quote(column.name) for column in columns)
-        listed = (", ".join(map(given_literal, columns, key)) for key in whole)
-        if len(columns) == 1:
-            terms.append(f"{names} IN ({', '.join(listed)})")
-        else:
-            terms.append(f"({names}) IN ({', '.join(f'({each})' for each in listed)})")
+        terms += _among(columns, whole)
     if len(shared) > 1:
         terms.append(_shown_among(columns[0], [text for (text,) in shared if text is not None]))
     return f"({' OR '.join(terms)})"
+
+
+def _among(columns: Sequence[Column], keys: Sequence[Key]) -> list[str]:
+    """Return SQL conditions of which one holds if `columns` are one of `keys`: two keys or more, without NULL.
+
+    A row constructor compares an ENUM or a SET with a number by its text, and finds no row. So the keys with the same
+    values of such columns share a condition for these columns.
+    """
+    texts = [place for place, column in enumerate(columns) if column.type in _NUMBERED_TEXTS]
+    if texts and len(columns) > 1:
+        others = [place for place in range(len(columns)) if place not in texts]
+        rests: dict[Key, list[Key]] = {}
+        for key in keys:
+            rests.setdefault(tuple(key[place] for place in texts), []).append(tuple(key[place] for place in others))
+        terms = []
+        for values, rest in rests.items():
+            conditions = [_equal(columns[place], value) for place, value in zip(texts, values, strict=True)]
+            if others:
+                conditions.append(any_of([columns[place] for place in others], rest))
+            terms.append(f"({' AND '.join(conditions)})")
+        return terms
+    names = ", ".join(quote(column.name) for column in columns)
+    listed = (", ".join(map(given_literal, columns, key)) for key in keys)
+    if len(columns) == 1:
+        return [f"{names} IN ({', '.join(listed)})"]
+    return [f"({names}) IN ({', '.join(f'({each})' for each in listed)})"]
 
 
 def within(columns: Sequence[Column], first: Key | None, last: Key | None) -> str:

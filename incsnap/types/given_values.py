@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from incsnap.tables import BYTE_STRINGS, TEXTS, Column
+from incsnap.types.charsets import can_hold
 from incsnap.types.modes import Modes
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,8 +61,9 @@ def printed(column: Column, schema_name: str, modes: Modes, value: Any, *, boole
 def compared(column: Column, text: str | bytes) -> str | None:
     """Return the text of a value for conditions in SQL (`snapshot.keys.key_literal`), from what `printed` returned.
 
-    Return None if no row of the table can have the value, because an ENUM or a SET has no such literal. The empty text
-    of an ENUM without such a literal is its error value, index 0.
+    Return None if no row of the table can have the value: an ENUM or a SET has no such literal, or the character set
+    has no such character. MySQL refuses to compare a column with a text that it cannot convert. The empty text of an
+    ENUM without such a literal is its error value, index 0.
     """
     if isinstance(text, bytes):
         return text.hex()
@@ -74,7 +76,16 @@ def compared(column: Column, text: str | bytes) -> str | None:
         if any(literal not in column.values for literal in chosen):
             return None
         return str(sum(1 << column.values.index(literal) for literal in chosen))
+    if column.type in TEXTS and not _has_characters(text, column.charset):
+        return None
     return text
+
+
+def _has_characters(text: str, charset: str) -> bool:
+    """Return False if MySQL cannot convert the text to one of the sets that a connection shows without loss."""
+    if charset == "utf8mb3":
+        return max(text, default="") <= "\uffff"
+    return charset not in ("ascii", "latin1") or can_hold(text, charset)
 
 
 def _typed(value: Any, kind: type) -> Any:

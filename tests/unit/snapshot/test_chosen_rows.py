@@ -10,6 +10,7 @@ from incsnap.snapshot.window import Chunk
 from incsnap.tables import Column, TableId
 
 _A, _B = Column("a", "int", nullable=False), Column("b", "varchar", charset="utf8mb4", nullable=True)
+_E, _S = Column("e", "enum", values=("x", "y")), Column("s", "set", values=("x", "y"))
 _TABLE = TableId("shop", "orders")
 
 
@@ -19,6 +20,10 @@ _TABLE = TableId("shop", "orders")
         ([_A], [("1",)], "((`a` = 1))"),
         ([_A], [("1",), ("2",)], "(`a` IN (1, 2))"),
         ([_A, _B], [("1", "x"), ("2", "y")], "((`a`, `b`) IN ((1, _utf8mb4 x'78'), (2, _utf8mb4 x'79')))"),
+        ([_A, _E], [("1", "2"), ("3", "2")], "((`e` = 2 AND (`a` IN (1, 3))))"),
+        ([_E, _A], [("1", "2"), ("2", "3")], "((`e` = 1 AND ((`a` = 2))) OR (`e` = 2 AND ((`a` = 3))))"),
+        ([_E, _S], [("1", "2"), ("2", "3")], "((`e` = 1 AND `s` = 2) OR (`e` = 2 AND `s` = 3))"),
+        ([_E], [("1",), ("2",)], "(`e` IN (1, 2))"),
         ([_A, _B], [("1", None)], "((`a` = 1 AND `b` IS NULL))"),
         ([_A, _B], [("1", None), ("1", "x")], "((`a` = 1 AND `b` = _utf8mb4 x'78') OR (`a` = 1 AND `b` IS NULL))"),
     ],
