@@ -232,7 +232,15 @@ def _observe(state: NextContext, facts: BatchFacts) -> None:
     its beginning if its key has changed.
 
     A table also begins again if a column of its key is another column now. The key may have the same form as before.
+
+    Deletions for keys without a row are allowed by the settings and by the tables that share the topic. So any change
+    of these asks again whether they are allowed, and reads the keys again.
     """
+    if facts.outdated or any(not change.truncates for change in facts.changes):
+        deleting = {scan.number for scan in state.scans.values() if scan.chosen.deletes}
+        _read_again(state, lambda window: window.scan in deleting)
+        for number in deleting:
+            state.scans[number] = replace(state.scans[number], described=False, asked=0)
     for change in facts.changes:
         if change.moves_rows_in:
             for scan in [scan for scan in state.scans.values() if change.touches(scan.table)]:

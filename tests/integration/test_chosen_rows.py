@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from pyarrow import parquet
 from pymysql.cursors import Cursor
 
+from incsnap.config.settings import Settings
 from incsnap.mysql.watermarks import high_watermark
 from incsnap.tasks import chunk as chunk_task
 from lab.addresses import MySqlAddress
@@ -70,17 +71,21 @@ def cursor(cursor: Cursor) -> Cursor:
 
 
 @pytest.fixture
-def make_job(
+def make_settings(
     mysql_address: MySqlAddress, kafka_address: str, topic_prefix: str, database: str, tmp_path: Path
-) -> Iterator[MakeJob]:
+) -> Callable[..., Settings]:
     files = {
         "signal__enabled__channels": "file",
         "signal__file": str(tmp_path / "signals"),
         "notification__enabled__channels": "sink",
         "notification__sink__topic__name": "notes",
     }
-    settings = partial(settings_of, mysql_address, kafka_address, topic_prefix, database, **files)
-    with planned_jobs(settings, tmp_path) as make:
+    return partial(settings_of, mysql_address, kafka_address, topic_prefix, database, **files)
+
+
+@pytest.fixture
+def make_job(make_settings: Callable[..., Settings], tmp_path: Path) -> Iterator[MakeJob]:
+    with planned_jobs(make_settings, tmp_path) as make:
         yield make
 
 
@@ -552,6 +557,44 @@ def test_deletions_are_refused_where_a_key_does_not_tell_the_row(
     job = make_job(**logical)
     ask(job, f"{database}.t", keys=[{"id": 9999}], absent="delete")
     assert (to_end(job)["status"], len(deleted(job, "all"))) == ("SUCCEEDED", 2)
+
+
+@pytest.mark.parametrize(
+    ("restarts", "reason"), [(False, "u has the same topic all"), (True, "delete.tombstone.handling.mode=rewrite")]
+)
+def test_deletions_end_when_a_new_table_or_new_settings_forbid_them(
+    cursor: Cursor,
+    make_job: MakeJob,
+    make_settings: Callable[..., Settings],
+    database: str,
+    restarts: bool,
+    reason: str,
+) -> None:
+    options = {
+        "transforms": "one",
+        "transforms__one__type": "RegexRouter",
+        "transforms__one__regex": ".*[.][tu]",
+        "transforms__one__replacement": "all",
+        "incremental__snapshot__chunk__size": "20",
+        "incsnap__snapshot__throttle__rows__per__second": "50",
+    }
+    rewrite = {
+        "transforms": "un,one",
+        "transforms__un__type": "ExtractNewRecordState",
+        "transforms__un__delete__tombstone__handling__mode": "rewrite",
+    }
+    job = make_job(**options)
+    ask(job, f"{database}.t", keys=[{"id": each} for each in range(2 * _ROWS)], absent="delete")
+    job.batches_until(lambda: len(read(job, "all")) > 30, "first rows")
+    assert job.offset.snapshot.active
+    if restarts:
+        job.restart(make_settings(**{**options, **rewrite}), run="second")
+    else:
+        cursor.execute("CREATE TABLE u (id INT PRIMARY KEY, name VARCHAR(20))")
+        cursor.execute("INSERT INTO u VALUES (%s, 'of u')", (2 * _ROWS - 1,))
+    end = to_end(job)
+    assert (end["status"], [each for each in job.of("all") if each.value is None]) == ("SKIPPED", [])
+    assert reason in end["reason"]
 
 
 @pytest.mark.parametrize(
