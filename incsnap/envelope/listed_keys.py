@@ -224,12 +224,16 @@ def _refuse(value: object) -> object:
     raise KeyRefused(f"{shorten(value)} in a key is no JSON")
 
 
+#: Reads keys. `json.loads` would make a decoder for each key.
+_DECODER = json.JSONDecoder(parse_float=Decimal)
 #: Writes names and values of a key.
 _COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=_refuse)
 
 
 def _parsed(text: str | bytes) -> Any:
-    return json.loads(text, parse_float=Decimal)
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    return _DECODER.decode(text)
 
 
 def _printed(

@@ -216,6 +216,22 @@ def test_letter_case_and_trailing_blanks_make_another_key(
     assert end["absent_keys"] == "3"
 
 
+def test_a_row_comes_once_if_several_selects_of_a_list_find_it(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str
+) -> None:
+    """Four SELECTs share a long list, and an index that ignores letter case finds the row of 'A1' for 'a1' too."""
+    cursor.execute("CREATE TABLE names (name VARCHAR(20) PRIMARY KEY) COLLATE utf8mb4_0900_ai_ci")
+    present, absent = ([f"{letter}{row}" for row in range(400)] for letter in "Aa")
+    cursor.executemany("INSERT INTO names VALUES (%s)", [(each,) for each in present])
+    job = make_job()
+    ask(job, f"{database}.names", keys=[{"name": each} for each in (*present, *absent)], absent="delete")
+    end = to_end(job)
+    topic = f"{topic_prefix}.{database}.names"
+    assert sorted(read(job, topic, "name")) == sorted(present)
+    assert sorted(each.key["name"] for each in deleted(job, topic)) == sorted([*absent, *absent])
+    assert (end["absent_keys"], end["total_rows_scanned"]) == ("400", "400")
+
+
 def test_a_row_is_found_by_its_record_key_whatever_the_bytes_of_the_text(
     cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
