@@ -6,6 +6,7 @@
     ├── ServerUnreachable        MySQL, Kafka or the registry does not answer
     │   └── ServerAway           nothing answers there, so a start waits; not a refused login
     ├── StoreFailed              the object store with the checkpoint does not answer, or refuses
+    │   └── StoreRefused         the bucket does not exist, or the credentials have no right to it
     ├── OffsetError              the saved offset cannot be read or used
     │   └── GtidsPurged          the binlog no longer has what the offset needs
     ├── UnsupportedType          a column's type is unknown; nothing is guessed
@@ -80,6 +81,10 @@ class StoreFailed(IncsnapError):
     """An error: the object store with the checkpoint does not answer, or refuses a request."""
 
     hint = "Is the object store reachable from this machine, and may the job's credentials read and write there?"
+
+
+class StoreRefused(StoreFailed):
+    """An error: the bucket does not exist, or the credentials have no right to it. To wait does not help."""
 
 
 class OffsetError(IncsnapError):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlparse
 
 from incsnap.config.object_store import StoreAccess
-from incsnap.errors import ConfigError, StoreFailed, shorten
+from incsnap.errors import ConfigError, StoreFailed, StoreRefused, shorten
 
 if TYPE_CHECKING:
     from obstore.store import S3Config, S3Store
@@ -85,7 +85,7 @@ def _client(bucket: str, access: StoreAccess) -> S3Store:
 
 @contextmanager
 def store_failures(doing: str) -> Iterator[None]:
-    """Raise StoreFailed for errors of the library in the block. `doing` begins the message.
+    """Raise StoreFailed, or StoreRefused, for errors of the library in the block. `doing` begins the message.
 
     Pass on the errors that a caller may expect: the object does not exist, or a condition on it does not hold.
     """
@@ -101,12 +101,12 @@ def store_failures(doing: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         if "NoSuchBucket" in str(error):
-            raise StoreFailed(f"{doing}: there is no such bucket", _NO_BUCKET) from None
+            raise StoreRefused(f"{doing}: there is no such bucket", _NO_BUCKET) from None
         raise
     except (AlreadyExistsError, PreconditionError):
         raise
     except (PermissionDeniedError, UnauthenticatedError) as error:
-        raise StoreFailed(f"{doing}: refused ({_code(error)})", _REFUSED) from None
+        raise StoreRefused(f"{doing}: refused ({_code(error)})", _REFUSED) from None
     except BaseError as error:
         raise StoreFailed(f"{doing}: {_code(error)}") from None
 

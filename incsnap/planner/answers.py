@@ -20,7 +20,7 @@ from pymysql.constants import ER
 
 from incsnap.envelope.column_rules import ColumnRules
 from incsnap.envelope.table_view import TableView
-from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable
+from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, StoreFailed
 from incsnap.gtid import GtidSet
 from incsnap.mysql.error_codes import CHANGED, IN_THE_WAY
 from incsnap.mysql.session import QueryRefusedError, query
@@ -195,7 +195,8 @@ class Answers:
                 case MaximumKey(index="") | NextBoundary(index="") if error.code == ER.QUERY_TIMEOUT:
                     return Failed(_NO_INDEX.format(", ".join(question.columns)), permanent=True)
             return Failed(error.message, permanent=error.code not in _PASSING | CHANGED)
-        except (ChunkFailed, KeyError, ValueError) as error:  # ValueError: the key's type has changed since
+        except (ChunkFailed, StoreFailed, KeyError, ValueError) as error:
+            # ValueError: the key's type has changed since.
             return Failed(str(error))
         except IncsnapError as error:
             return Failed(error.message, permanent=True)
@@ -260,7 +261,7 @@ class Answers:
     ) -> tuple[Ordering, Key | None, Key | None, str, int]:
         """Return the order of the rows that the signal chooses, their limits, and their list with its number of keys.
 
-        Raise as `_described`. Raise IncsnapError if a list's source does not answer.
+        Raise as `_described`. Raise ChunkFailed or StoreFailed if a list's source does not answer now.
         """
         chosen = question.chosen
         if chosen is None or self._chosen is None:

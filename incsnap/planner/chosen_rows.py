@@ -24,7 +24,7 @@ from incsnap.config.topics import table_with_same_keys, tables_by_topic
 from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, in_order, refusal_of_deletions, refusal_of_keys
 from incsnap.envelope.table_format import TableFormat
 from incsnap.envelope.table_view import TableView, ViewField
-from incsnap.errors import IncsnapError, ServerUnreachable, shorten
+from incsnap.errors import ChunkFailed, ServerUnreachable, StoreRefused, shorten
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.mysql.catalog import tables as captured_tables
 from incsnap.mysql.column_defaults import shape_with_defaults
@@ -58,8 +58,8 @@ class ChosenRowsOf:
     ) -> tuple[Ordering, str, int]:
         """Return the order of the key's columns, the name of the list of keys, and how many keys it has.
 
-        `name` is that of the list if it was written before. Raise TableRefused if the rows cannot be found by keys, and
-        IncsnapError if the list's source does not answer.
+        `name` is that of the list if it was written before. Raise TableRefused if the rows cannot be found by keys.
+        Raise ChunkFailed or StoreFailed if the list's source or the checkpoint does not answer now.
         """
         format_ = self._format(connection, entry)
         reason = refusal_of_keys(format_)
@@ -121,19 +121,21 @@ class ChosenRowsOf:
         return format_of(self._settings, shape)
 
     def _written(self, chosen: ChosenRows, format_: TableFormat) -> str:
-        """Read the list from its source and write it. Return its name. The list may be empty."""
+        """Read the list from its source and write it. Return its name. The list may be empty. Raise as `listed`."""
+        # A list of this job's own lies beside the checkpoint.
+        own = keys_beside(self._files, chosen.files)
+        given = chosen if own is None else replace(chosen, keys=own.decode())
         try:
-            # A list of this job's own lies beside the checkpoint.
-            own = keys_beside(self._files, chosen.files)
-            given = chosen if own is None else replace(chosen, keys=own.decode())
             if is_in_bucket(given.files):
                 set_access(given.files, self._settings.store_of(given.files))
             keys = in_order(keys_of(given, self._kafka))
         except KeyRefused as error:
             raise _refused(str(error)) from None
+        except StoreRefused as error:
+            raise _refused(f"the keys cannot be read: {error.message}") from None
         except ServerUnreachable as error:
             # This is not MySQL, so no connection of the planner is lost.
-            raise IncsnapError(error.message, error.hint) from None
+            raise ChunkFailed(f"the keys cannot be read now: {error.message}", error.hint) from None
         parts = _read(format_, (keys[begin : begin + _CHECKED] for begin in range(0, len(keys), _CHECKED)))
         # Two spellings of a key would count twice.
         texts = [text for part in parts for text in part.texts()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,7 +14,7 @@ from pyarrow import fs, parquet
 from incsnap.checkpoint.files import Files
 from incsnap.config.object_store import is_object_store
 from incsnap.envelope.listed_keys import KeyRefused, key_text, parsed_key
-from incsnap.errors import shorten
+from incsnap.errors import ServerUnreachable, shorten
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.keys_topic import keys_in
 from incsnap.snapshot.commands import ChosenRows
@@ -22,13 +23,19 @@ from incsnap.snapshot.commands import ChosenRows
 MAX_KEYS = 10_000_000
 _ROWS_AT_ONCE = 10_000
 #: A URI of a local file. `#` and `?` are characters of its name: Spark and shells do not write them as %23 and %3F.
+#: Characters of an error. pyarrow's texts begin with the path.
+_REASON = 300
+_AWAY = "Check that the server or the disk with the files answers."
+#: Numbers of errors that a path brings again until a person changes something.
+_FOR_GOOD = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 _FILE_URI = re.compile(r"file:(?://[^/]*)?(.*)", re.DOTALL | re.IGNORECASE)
 
 
 def keys_of(chosen: ChosenRows, kafka: ClientSettings) -> Iterator[str]:
     """Yield the keys of a list, perhaps repeatedly.
 
-    Raise KeyRefused if a file cannot be read or holds what is no key, and the errors of `keys_in`.
+    Raise KeyRefused if a file does not exist, may not be read, or holds what is no key. Raise ServerUnreachable or
+    StoreFailed if the place of the files does not answer, and the errors of `keys_in`.
     """
     for number, key in enumerate(_given(chosen, kafka)):
         if number >= MAX_KEYS:
@@ -60,8 +67,15 @@ def _of_files(path: str) -> Iterator[Any]:
         # The text of pyarrow begins with the path, and the reason behind a long path is cut off.
         raise KeyRefused(f"the keys in {_shown(path)} cannot be read: there is no such file or folder") from None
     except (OSError, pa.ArrowException) as error:
-        reason = str(error).replace(path, _shown(path))
-        raise KeyRefused(f"the keys in {_shown(path)} cannot be read: {shorten(reason)}") from None
+        reason = shorten(str(error).replace(path, _shown(path)), _REASON)
+        if isinstance(error, OSError) and _passes(error):
+            raise ServerUnreachable(f"the keys in {_shown(path)} cannot be read now: {reason}", _AWAY) from None
+        raise KeyRefused(f"the keys in {_shown(path)} cannot be read: {reason}") from None
+
+
+def _passes(error: OSError) -> bool:
+    """Whether the same path may be read later: a server or a disk does not answer. pyarrow's clients give no number."""
+    return error.errno not in _FOR_GOOD and "ACCESS_DENIED" not in str(error)
 
 
 def is_in_bucket(path: str) -> bool:
@@ -114,8 +128,14 @@ def _in_bucket(uri: str) -> Iterator[Any]:
 
 
 def _of_parquet(file: Any) -> Iterator[Any]:
-    for batch in parquet.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
-        yield from batch.to_pylist()
+    try:
+        for batch in parquet.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
+            yield from batch.to_pylist()
+    except OSError as error:
+        # pyarrow has one error for a broken file and for a file that it cannot read.
+        file.seek(0)
+        file.read(1)
+        raise pa.ArrowInvalid(str(error)) from None
 
 
 def _of_lines(file: Any) -> Iterator[Any]:

@@ -9,7 +9,15 @@ import pymysql
 from pymysql.constants import ER
 
 from incsnap.envelope.snapshot_records import RecordsTooLarge
-from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, UnsupportedType, ValueRefused, shorten
+from incsnap.errors import (
+    ChunkFailed,
+    IncsnapError,
+    ServerUnreachable,
+    StoreFailed,
+    UnsupportedType,
+    ValueRefused,
+    shorten,
+)
 from incsnap.mysql.error_codes import CHANGED, IN_THE_WAY
 from incsnap.mysql.session import QueryRefusedError, is_gone
 from incsnap.snapshot import failures
@@ -53,9 +61,9 @@ def _kind(error: Exception) -> str:
 #: Kinds of failure by the classes of errors.
 _KINDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((UnsupportedType,), failures.UNSUPPORTED),
-    # An OSError of a connection became ServerUnreachable before. So this one is of the window file's store, which is
-    # full or away.
-    ((ServerUnreachable, OSError), failures.UNREACHABLE),
+    # An OSError of a connection became ServerUnreachable before. So this one is of the store of window files and lists
+    # of keys, which is full or away.
+    ((ServerUnreachable, OSError, StoreFailed), failures.UNREACHABLE),
     ((QueryRefusedError,), failures.SHAPE),
     ((MemoryError, pa.ArrowCapacityError, RecordsTooLarge), failures.TOO_LARGE),
     # The planner finds the row by halving and puts it into quarantine.

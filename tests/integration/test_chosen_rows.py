@@ -14,10 +14,15 @@ import pytest
 from pyarrow import parquet
 from pymysql.cursors import Cursor
 
+from incsnap.checkpoint.files import Files
 from incsnap.config.settings import Settings
+from incsnap.kafka import keys_topic
+from incsnap.kafka.client_settings import ClientSettings
 from incsnap.mysql.watermarks import high_watermark
+from incsnap.planner import key_sources
 from incsnap.tasks import chunk as chunk_task
 from lab.addresses import MySqlAddress
+from lab.object_store import ObjectStore
 from signals import send
 from tests.support.planned_job import MakeJob, PlannedJob, Sent, planned_jobs, settings_of
 
@@ -200,6 +205,60 @@ def test_many_keys_come_from_a_topic_and_from_files(
         assert int(end["absent_keys"]) == _ROWS - len(there)
         # A key is read in a window of at most the size of a chunk.
         assert max(len(each.snapshot.released) for _, each in job.batches) >= 1
+
+
+def test_keys_of_a_topic_are_waited_for_while_kafka_is_away(
+    cursor: Cursor,
+    make_job: Any,
+    database: str,
+    topic_prefix: str,
+    kafka_address: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from confluent_kafka import Producer
+
+    source = f"keys-{topic_prefix}"
+    producer = Producer({"bootstrap.servers": kafka_address})
+    producer.produce(source, value=b'{"id":5}')
+    producer.flush(30)
+    monkeypatch.setattr(keys_topic, "_REQUEST_SECONDS", 0.3)
+    nobody = ClientSettings("127.0.0.1:1")
+    monkeypatch.setattr(key_sources, "keys_in", lambda _, topic: keys_topic.keys_in(nobody, topic))
+    job = make_job()
+    ask(job, f"{database}.t", keys_topic=source)
+    away = f"asked 2 times: the keys cannot be read now: Kafka does not answer about the topic {source}"
+    job.batches_until(lambda: away in caplog.text, "warning")
+    assert job.offset.snapshot.active
+    assert {each.value["type"] for each in job.of("notes")} == {"STARTED"}
+
+    monkeypatch.undo()
+    job.restart()
+    end = to_end(job)
+    assert (end["status"], read(job, f"{topic_prefix}.{database}.t")) == ("SUCCEEDED", [5])
+
+
+def test_keys_in_a_bucket_are_waited_for_while_the_bucket_is_away(
+    cursor: Cursor,
+    make_job: Any,
+    database: str,
+    topic_prefix: str,
+    bucket_folder: str,
+    object_store: ObjectStore,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    Files(bucket_folder).write("keys.jsonl", b'{"id":5}')
+    of_bucket = object_store.properties("")
+    del of_bucket["checkpoint.location"]
+    job = make_job(**{name.replace(".", "__"): value for name, value in of_bucket.items()})
+    object_store.fail({"method": "*", "key": "keys", "times": 1000, "status": 503})
+    ask(job, f"{database}.t", keys_file=f"{bucket_folder}/keys.jsonl")
+    job.batches_until(lambda: f"Reading {bucket_folder}/keys.jsonl: SlowDown" in caplog.text, "warning")
+    assert job.offset.snapshot.active
+
+    object_store.fail()
+    end = to_end(job)
+    assert (end["status"], read(job, f"{topic_prefix}.{database}.t")) == ("SUCCEEDED", [5])
 
 
 def test_letter_case_and_trailing_blanks_make_another_key(

@@ -11,8 +11,9 @@ from pyarrow import parquet
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.object_store import set_access
-from incsnap.config.object_store import StoreAccess
+from incsnap.config.object_store import StoreAccess, store_access
 from incsnap.envelope.listed_keys import KeyRefused
+from incsnap.errors import ServerUnreachable, StoreFailed, StoreRefused
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.planner import key_sources
 from incsnap.planner.key_sources import is_in_bucket, keys_of
@@ -129,3 +130,33 @@ def test_no_message_shows_the_login_of_a_uri(uri: str) -> None:
     with pytest.raises(KeyRefused, match=r"keys\.jsonl") as refused:
         list(keys_of(ChosenRows(files=uri), ClientSettings("unused")))
     assert "secret" not in str(refused.value).replace("secret_key", "")
+
+
+def test_a_store_that_does_not_answer_is_told_from_keys_that_cannot_be_read(
+    bucket_folder: str, object_store: ObjectStore, tmp_path: Path
+) -> None:
+    """A list is asked for again if its store is away, and refused if its keys are broken."""
+    broken = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist([{"id": number} for number in range(3)]), broken)
+    torn = b"PAR1" + broken.getvalue()[40:]
+    files = Files(bucket_folder)
+    files.write("torn.parquet", torn)
+    (tmp_path / "torn.parquet").write_bytes(torn)
+    own = f"{object_store.access_key}:{object_store.secret_key}"
+
+    def keys(place: str) -> list[str]:
+        return list(keys_of(ChosenRows(files=place), ClientSettings("unused")))
+
+    for place in (f"{bucket_folder}/torn.parquet", str(tmp_path / "torn.parquet"), str(tmp_path / ("x" * 300))):
+        with pytest.raises(KeyRefused, match="cannot be read"):
+            keys(place)
+    with pytest.raises(ServerUnreachable, match=r"cannot be read now: .*NETWORK_CONNECTION"):
+        keys(f"s3://{own}@bucket/keys.jsonl?scheme=http&region=us-east-1&endpoint_override=127.0.0.1:1")
+    object_store.fail({"method": "*", "key": "torn", "times": 1000, "status": 503})
+    with pytest.raises(StoreFailed, match="SlowDown"):
+        keys(f"{bucket_folder}/torn.parquet")
+    object_store.fail()
+    wrong = {**object_store.properties(""), "spark.hadoop.fs.s3a.secret.key": "wrong"}
+    set_access(bucket_folder, store_access(bucket_folder, wrong, {}))
+    with pytest.raises(StoreRefused, match="refused"):
+        keys(f"{bucket_folder}/torn.parquet")
