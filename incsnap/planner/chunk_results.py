@@ -4,10 +4,13 @@ batches."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
-from incsnap.checkpoint.windows import WindowBuffers
+from incsnap.checkpoint.key_lists import KeyLists
+from incsnap.checkpoint.windows import CheckpointDamaged, WindowBuffers
+from incsnap.errors import StoreFailed
 from incsnap.planner.chunk_readers import Answer, Begun, ReaderPort, ReadOrders
 from incsnap.snapshot.failures import LEFT, LOST, UNBEGUN
 from incsnap.snapshot.offset import Offset, PlannedRead, TopicLayout
@@ -174,3 +177,18 @@ def delete_spent(buffers: WindowBuffers, end: Offset) -> None:
         buffers.forget_before(end.oldest_discards())
         # The planning after this batch still asks which records the batch has left out.
         buffers.refused.forget_before(end.batch)
+
+
+def failed_keys(buffers: WindowBuffers, start: Offset, results: Mapping[str, ChunkResult]) -> dict[str, str]:
+    """Return the keys of lists that could not be read alone, by window. Leave out a list that cannot be read now."""
+    keys: dict[str, str] = {}
+    scans, lists = start.snapshot.scans_by_number(), KeyLists(buffers.files)
+    for window in start.snapshot.unread:
+        result, scan = results.get(window.id), scans.get(window.scan)
+        if result is None or not result.error or scan is None or not scan.keys:
+            continue
+        begin, end = (0 if key is None else int(key[0] or 0) for key in (window.lower, window.upper))
+        if end - begin == 1:
+            with suppress(CheckpointDamaged, StoreFailed, OSError):
+                keys[window.id] = lists.read(scan.keys, begin, end)[0]
+    return keys

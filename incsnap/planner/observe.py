@@ -33,7 +33,7 @@ from incsnap.planner.asked_place import AskedPlaces
 from incsnap.planner.batch_budget import BatchBudget
 from incsnap.planner.chunk_port import ChunkPort
 from incsnap.planner.chunk_readers import ReaderPort
-from incsnap.planner.chunk_results import ChunkResults, refused_rows
+from incsnap.planner.chunk_results import ChunkResults, failed_keys, refused_rows
 from incsnap.planner.gap_lists import GapLists
 from incsnap.planner.heartbeat import Heartbeat
 from incsnap.planner.known_definitions import BatchKnowledge, KnownDefinitions
@@ -177,6 +177,7 @@ class Observer:
             configured=self._throttle,
             uncaptured=self._signals.uncaptured(start.snapshot, online),
             refused=refused_rows(self._buffers, start),
+            failed_keys=failed_keys(self._buffers, start, results),
             replaced_keys=tables_with_replaced_keys(start.snapshot.scans, advance.changes, self._columns),
             away=frozenset(online.away),
         )

@@ -86,6 +86,8 @@ class BatchFacts:
     #: tables that are read or wait, but that the settings do not capture any more
     uncaptured: frozenset[TableId] = frozenset()
     refused: tuple[RefusedRow, ...] = ()  #: rows that the last batch has left out
+    #: keys of lists that could not be read alone, as JSON, by window id
+    failed_keys: Mapping[str, str] = field(default_factory=dict)
     #: tables being read in whose key a statement has put another column, under the name of the former one
     replaced_keys: frozenset[TableId] = frozenset()
     #: tables that a tool has renamed or dropped, and whose copy takes their name with a later statement
@@ -188,7 +190,7 @@ def _receive(state: NextContext, context: SnapshotContext, facts: BatchFacts) ->
         elif result is None or window.result is not None:
             state.held.append(window)
         elif result.error:
-            fail(state, window, result.error, facts.limits)
+            fail(state, window, result.error, facts.limits, facts.failed_keys.get(window.id, ""))
             if verdict(result.error) is not Verdict.READ_AGAIN:
                 bad[window.scan] = result.error
         else:

@@ -8,36 +8,46 @@ from incsnap.errors import shorten
 from incsnap.snapshot import notifications as notes
 from incsnap.snapshot.context import Range, Scan
 from incsnap.snapshot.failed_chunk import FailedChunk
-from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED, MAX_RANGES, SHAPE, TIMEOUT, Verdict
+from incsnap.snapshot.failures import GIVE_UP_AFTER, MAX_QUARANTINED, MAX_RANGES, SHAPE, TIMEOUT, TOO_LARGE, Verdict
 from incsnap.snapshot.keys import show_key
 from incsnap.snapshot.next_context import REASON, NextContext
 from incsnap.snapshot.sizing import Limits
 from incsnap.snapshot.window import Window
 
+#: The way out for a listed key that many rows have.
+_MANY_ROWS = (
+    "all rows of a listed key must fit into one chunk: send a signal with incsnap-from and incsnap-to, both this key,"
+    " or with an additional condition"
+)
 
-def fail(state: NextContext, window: Window, error: str, limits: Limits) -> None:
+
+def fail(state: NextContext, window: Window, error: str, limits: Limits, key: str = "") -> None:
     """Let the range of a failed chunk be read again, or give up its row or its table.
 
-    `error` has the form `kind: message`.
+    `error` has the form `kind: message`. `key` is the key of a list that the window reads; "" for another window.
     """
     scan = state.scans[window.scan]
     failed = FailedChunk.of(window, error, limits.query_seconds)
     missed = failed.missed(state.now_ms)
     state.dropped.append(window.id)
     if failed.is_worth_a_warning:
-        _tell(state, failed, error)
+        _tell(state, failed, error, key)
         scan = state.scans[window.scan]
     if failed.verdict is Verdict.GIVE_UP:
         state.end(scan, notes.SKIPPED, error)
     elif failed.is_hopeless and len(scan.quarantine) >= MAX_QUARANTINED:
         state.end(scan, notes.SQL_EXCEPTION, error)
+    elif failed.is_hopeless and key:
+        # A range that begins and ends with one key stands for this key.
+        more = f"; {_MANY_ROWS}" if failed.kind == TOO_LARGE else ""
+        _quarantine(state, scan, replace(missed, lower=(key,), upper=(key,)), f"{error}{more}")
     elif failed.is_hopeless:
         _quarantine(state, scan, missed, error)
     else:
         _repeat(state, scan, failed, missed, limits)
 
 
-def _tell(state: NextContext, failed: FailedChunk, error: str) -> None:
+def _tell(state: NextContext, failed: FailedChunk, error: str, key: str) -> None:
     """Warn of the failed chunk.
 
     Of lost attempts only the first of a table is reported, and all are counted, because hundreds may follow. Of chunks
@@ -51,7 +61,7 @@ def _tell(state: NextContext, failed: FailedChunk, error: str) -> None:
         state.scans[scan.number] = replace(scan, lost_readings=scan.lost_readings + 1)
         if scan.lost_readings:
             return
-    where = f"{window.table} ({show_key(window.lower)}, {show_key(window.upper)}]"
+    where = f"{window.table} {shorten(key) or f'({show_key(window.lower)}, {show_key(window.upper)}]'}"
     state.warn(f"chunk {where} failed, attempt {failed.attempt}: {shorten(error, REASON)}", window.signal)
 
 

@@ -261,6 +261,29 @@ def test_keys_in_a_bucket_are_waited_for_while_the_bucket_is_away(
     assert (end["status"], read(job, f"{topic_prefix}.{database}.t")) == ("SUCCEEDED", [5])
 
 
+def test_a_key_whose_rows_fill_more_than_a_chunk_is_given_up_by_name_and_read_as_a_range(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row may have any size. Many rows of one key are too much for a chunk of a list, and a range cuts them."""
+    monkeypatch.setattr(chunk_task, "MAX_CHUNK_BYTES", 2_000)
+    cursor.execute("CREATE TABLE wide (id INT PRIMARY KEY, grp INT NOT NULL, v TEXT, KEY (grp))")
+    rows = [(1, 5, "x" * 9_000), (2, 6, "x"), (3, 7, "x" * 1_500), (4, 7, "x" * 1_500)]
+    cursor.executemany("INSERT INTO wide VALUES (%s, %s, %s)", rows)
+    job = make_job(message__key__columns=f"{database}.wide:grp")
+    topic = f"{topic_prefix}.{database}.wide"
+
+    ask(job, f"{database}.wide", keys=[{"grp": 5}, {"grp": 6}, {"grp": 7}])
+    end = to_end(job)
+    assert (end["status"], end["missing_keys"], sorted(read(job, topic))) == ("INCOMPLETE", '{"grp":7}', [1, 2])
+    (given_up,) = [each.value["additional_data"] for each in job.of("notes") if each.value["type"] == "QUARANTINED"]
+    assert given_up["first_key"] == given_up["last_key"] == '{"grp":7}'
+    assert "send a signal with incsnap-from and incsnap-to, both this key" in given_up["error"]
+
+    ask(job, f"{database}.wide", **{"from": {"grp": 7}, "to": {"grp": 7}})
+    assert to_end(job)["status"] == "SUCCEEDED"
+    assert sorted(read(job, topic)) == [1, 2, 3, 4]
+
+
 def test_letter_case_and_trailing_blanks_make_another_key(
     cursor: Cursor, make_job: Any, database: str, topic_prefix: str
 ) -> None:
