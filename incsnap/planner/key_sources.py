@@ -52,7 +52,7 @@ def _given(chosen: ChosenRows, kafka: ClientSettings) -> Iterable[Any]:
 
 
 def _of_files(path: str) -> Iterator[Any]:
-    """Yield the keys in a file, or in the files of a folder whose names begin with neither `_` nor a dot."""
+    """Yield the keys in a file, or in the files of a folder that are not hidden."""
     if is_in_bucket(path) and "@" in urlparse(path).netloc:
         raise KeyRefused(
             f"{_shown(path)} has a login: leave it out, and set the access to the bucket in the job's file"
@@ -105,8 +105,13 @@ def _in_folder(path: str) -> Iterator[Any]:
     if system.get_file_info(place).type == fs.FileType.Directory:
         inside = system.get_file_info(fs.FileSelector(place, recursive=True))
         files = (each for each in inside if each.type == fs.FileType.File)
-        names = sorted(each.path for each in files if each.base_name[:1] not in "._")
+        names = sorted(each.path for each in files if not _is_hidden(each.path.removeprefix(place).strip("/")))
     yield from map(system.open_input_file, names)
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether a name in a path begins with `_` or a dot: Spark and Hadoop write such files beside the data."""
+    return any(name[:1] in ("_", ".") for name in path.split("/"))
 
 
 def _in_bucket(uri: str) -> Iterator[Any]:
@@ -123,7 +128,7 @@ def _in_bucket(uri: str) -> Iterator[Any]:
     if not names:
         raise FileNotFoundError("there is no such file or folder")
     for inside in sorted(names):
-        if inside[:1] not in "._":
+        if not _is_hidden(inside):
             yield from _in_bucket(f"{uri}/{inside}")
 
 

@@ -67,6 +67,17 @@ def test_a_key_with_half_a_character_is_refused_and_named(tmp_path: Path) -> Non
     assert str(refused.value).isascii()
 
 
+@pytest.mark.parametrize("form", ["{}", "file:{}", "{}/"])
+def test_hidden_files_and_folders_have_no_keys(form: str, tmp_path: Path) -> None:
+    """Spark writes into _temporary first, and .crc files beside the data. The folder itself may have any name."""
+    folder = tmp_path / "_keys"
+    for number, name in enumerate(("part-0", "in/part-1", "_temporary/0/part-0", ".x/part-2", "in/_y", "in/.part.crc")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f'{{"id":{number}}}')
+    path = form.format(folder)
+    assert set(keys_of(ChosenRows(files=path), ClientSettings("unused"))) == {'{"id":0}', '{"id":1}'}
+
+
 @pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}", "file://localhost{}", "FILE:{}"])
 def test_a_local_file_has_a_path_or_a_uri_with_one_slash_or_three(form: str, tmp_path: Path) -> None:
     file = tmp_path / "two words.jsonl"
