@@ -193,7 +193,8 @@ def _limit(field: ViewField, modes: Modes, value: object) -> str | None:
     if not can_be_limit(column):
         raise _refused(f"{field.name}: a range of a column of the character set {column.charset} is not supported")
     try:
-        if isinstance(value, str) and column.type in _TIMES and "T" not in value:
+        is_iso = isinstance(value, str) and ("T" in value or value.endswith("Z"))
+        if isinstance(value, str) and column.type in _TIMES and not is_iso:
             key_literal(column, value)
             return value  # as MySQL writes it
         text = printed(column, field.schema(modes).name or "", modes, value, boolean=field.boolean)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -126,3 +127,24 @@ def test_a_range_without_an_index_is_refused_with_the_ways_out(tmp_path: Path) -
     ways = "create an index, allow the walk with incsnap-whole-table=true, or give an additional condition on state"
     with pytest.raises(TableRefused, match=f"no index begins with state, .* whole table: {ways}"):
         range_of(tmp_path, walks=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_record", "of_mysql"),
+    [
+        ("date", "2026-11-01Z", "2026-11-01"),
+        ("time", "13:05:00Z", "13:05:00"),
+        ("datetime", "2026-11-01T13:05:00Z", "2026-11-01 13:05:00"),
+        ("timestamp", "2026-11-01T13:05:00Z", "2026-11-01 13:05:00"),
+    ],
+)
+def test_a_limit_has_the_form_of_records_or_that_of_mysql(
+    kind: str, of_record: str, of_mysql: str, tmp_path: Path
+) -> None:
+    shape = replace(_SHAPE, columns=(*_SHAPE.columns, Column("at", kind)))
+    entry = replace(_ENTRY, shape=shape, indexes=(*_ENTRY.indexes, Index("by_at", ("at",))))
+    settings = loaded_with(time__precision__mode="isostring").settings
+    view = format_of(settings, shape).view
+    of_job = ChosenRowsOf(settings, Files(str(tmp_path)))
+    chosen = ChosenRows(first=json.dumps({"at": of_record}), last=json.dumps({"at": of_mysql}))
+    assert of_job.range(entry, view, chosen, "")[1:] == ((of_mysql,), (of_mysql,))
