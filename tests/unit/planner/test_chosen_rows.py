@@ -136,6 +136,7 @@ def test_a_range_without_an_index_is_refused_with_the_ways_out(tmp_path: Path) -
         ("time", "13:05:00Z", "13:05:00"),
         ("datetime", "2026-11-01T13:05:00Z", "2026-11-01 13:05:00"),
         ("timestamp", "2026-11-01T13:05:00Z", "2026-11-01 13:05:00"),
+        ("timestamp", "2026-11-01T15:05:00+02:00", "2026-11-01 13:05:00"),
     ],
 )
 def test_a_limit_has_the_form_of_records_or_that_of_mysql(
