@@ -15,7 +15,7 @@ from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, IncsnapError, ServerUnreachable
 from incsnap.kafka.oauth_login import with_login
 from incsnap.mysql.error_codes import NO_PRIVILEGE
-from incsnap.mysql.session import connect, error_of
+from incsnap.mysql.session import connect, error_of, query
 from incsnap.mysql.signal_table import shape_or_lack
 from incsnap.snapshot.throttle import REPLICA_LAG
 from incsnap.tables import TableId
@@ -24,6 +24,10 @@ from signals.parse import parse
 from signals.records import InvalidSignal, SignalRecord
 
 Data = Mapping[str, object]
+#: The ways out for a list of keys that is too long for the signal table.
+_LONG_LIST = (
+    "Write the keys into a file or a topic, and name it with --keys-file or --keys-topic. From Python give a DataFrame."
+)
 
 
 def send_signal(settings: Settings, name: str, kind: str, data: Data, channel: str | None = None) -> str:
@@ -86,19 +90,23 @@ def _by_row(settings: Settings, name: str, kind: str, data: Data) -> None:
         raise ConfigError("signal.data.collection names no table")
     connection = connect(settings.mysql)
     try:
+        # Else MySQL cuts data that are too long, and the job ignores the signal: it is no JSON any more.
+        query(connection, "SET SESSION sql_mode = 'STRICT_ALL_TABLES'")
         send.to_table(connection, table.sql, name, kind, data)
     except pymysql.err.MySQLError as error:
-        text, hint = _refusal(connection, table, error)
+        text, hint = _refusal(connection, table, error, data)
         raise IncsnapError(f"MySQL did not insert the signal into {table}: {text}", hint) from None
     finally:
         connection.close()
 
 
-def _refusal(connection: Connection[Any], table: TableId, error: pymysql.err.MySQLError) -> tuple[str, str]:
+def _refusal(connection: Connection[Any], table: TableId, error: pymysql.err.MySQLError, data: Data) -> tuple[str, str]:
     """Return why MySQL did not insert the row, and the repair."""
     code, text = error_of(error)
     if code == ER.DUP_ENTRY:
         return text, "Choose another --id."
+    if code == ER.DATA_TOO_LONG and "incsnap-keys" in data:
+        return text, f"{_LONG_LIST} Or signal by --channel kafka or file, or make the column wider."
     if code == ER.DATA_TOO_LONG:
         return text, "Make the columns of the signal table wider, or name fewer tables."
     grant = f"GRANT INSERT ON {table.sql} TO the user, or signal by --channel kafka."

@@ -12,6 +12,7 @@ from pymysql.cursors import Cursor
 from incsnap.errors import IncsnapError
 from incsnap.monitoring.signal_sender import send_signal
 from lab.addresses import MySqlAddress
+from signals import send
 from tests.support.planned_job import settings_of
 
 pytestmark = pytest.mark.servers
@@ -67,3 +68,21 @@ def test_an_id_that_is_taken_asks_for_another_one(cursor: Cursor, mysql_address:
     cursor.execute("INSERT INTO sig VALUES ('taken', 'log', '{}')")
 
     assert _refused(mysql_address, f"{database}.sig", "taken").hint == "Choose another --id."
+
+
+def test_a_list_of_keys_that_is_too_long_for_the_table_is_refused_with_the_ways_out(
+    cursor: Cursor, mysql_address: MySqlAddress, database: str
+) -> None:
+    """A row that is cut off would be no JSON, and the job would ignore it."""
+    cursor.execute("CREATE TABLE sig (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))")
+    settings = settings_of(mysql_address, "unused:1", "p", "shop", signal__data__collection=f"{database}.sig")
+    keys = {"incsnap-keys": [{"id": key} for key in range(500)]}
+    for data, hint in (
+        (send.snapshot_data(["shop.orders"], chosen=keys), "--keys-file"),
+        (send.snapshot_data([f"shop.orders_{number}" for number in range(500)]), "or name fewer tables."),
+    ):
+        with pytest.raises(IncsnapError, match="Data too long for column 'data'") as raised:
+            send_signal(settings, "s", "execute-snapshot", data)
+        assert hint in raised.value.hint
+    cursor.execute("SELECT COUNT(*) FROM sig")
+    assert cursor.fetchone() == (0,)
