@@ -49,8 +49,8 @@ MAX_SCANS = 8
 #: Tables begun in one batch: each costs three questions, and the batch waits for the answers. The limit is
 #: `Limits.small_windows` if that is higher, because questions about small tables are answered together.
 MAX_OPENED = 16
-#: Keys of a list that one SELECT finds. MySQL plans a range for each of them, in 230 bytes for each column, and may use
-#: 8 MB. https://dev.mysql.com/doc/refman/en/range-optimization.html#range-optimization-memory-use
+#: Keys of a list that one SELECT finds. MySQL plans a range for each of them, in 230 bytes for each column. That is
+#: up to 18 MB. https://dev.mysql.com/doc/refman/en/range-optimization.html#range-optimization-memory-use
 MAX_LISTED = 5_000
 
 #: A step of planning a table. It yields questions, receives their answers, and returns False if the steps after it must

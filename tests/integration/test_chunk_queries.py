@@ -465,6 +465,14 @@ LISTED: dict[str, tuple[str, str, tuple[Column, ...]]] = {
         "i DIV 100, i",
         (Column("a", "int", nullable=False), Column("b", "int", nullable=False)),
     ),
+    **{
+        f"{count} columns": (
+            f"{', '.join(f'c{n} INT' for n in range(count))}, PRIMARY KEY ({', '.join(f'c{n}' for n in range(count))})",
+            ", ".join(["i"] * count),
+            tuple(Column(f"c{n}", "int", nullable=False) for n in range(count)),
+        )
+        for count in (7, 8, 16)
+    },
 }
 LISTED_ROWS = 3 * MAX_LISTED
 
