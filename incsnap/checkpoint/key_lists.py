@@ -20,6 +20,7 @@ import pyarrow as pa
 from incsnap.checkpoint.files import Files, names_in, packed, unpack_all
 from incsnap.checkpoint.gap_files import BESIDE
 from incsnap.checkpoint.windows import CheckpointDamaged
+from incsnap.columns.arrow import TextArray
 from incsnap.snapshot.context import SnapshotContext
 
 #: Keys of a block. A chunk has at most 5,000 keys, so it reads one block or two.
@@ -42,11 +43,12 @@ class KeyLists:
         #: List -> the batch after which it can be deleted.
         self._leaving: dict[str, int] = {}
 
-    def write(self, keys: Sequence[str]) -> str:
+    def write(self, keys: TextArray | Sequence[str]) -> str:
         """Write the keys, forced to the disk, and return the name of the new list."""
+        array = keys if isinstance(keys, pa.Array) else pa.array(keys, pa.large_string())
         blocks = {
-            str(begin // _BLOCK): pa.record_batch([pa.array(keys[begin : begin + _BLOCK], pa.string())], schema=_SCHEMA)
-            for begin in range(0, len(keys), _BLOCK)
+            str(begin // _BLOCK): pa.record_batch([array.slice(begin, _BLOCK).cast(pa.string())], schema=_SCHEMA)
+            for begin in range(0, len(array), _BLOCK)
         }
         name = uuid4().hex
         with self._lock:

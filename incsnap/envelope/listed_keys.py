@@ -7,7 +7,7 @@ that ignores letter case finds the row 'A' for the key 'a', and that row is anot
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -192,19 +192,6 @@ def key_text(value: object) -> str:
         shown = text.encode("ascii", "backslashreplace").decode()
         raise KeyRefused(f"the key {shorten(shown)} holds half a character (a lone surrogate)") from None
     return text
-
-
-def in_order(keys: Iterable[str]) -> list[str]:
-    """Return the keys, each once, in about the order of an index: numbers by size, texts by their characters."""
-    once = list(set(keys))
-    ranks = [tuple(map(_value_rank, key.values())) for key in json.loads(f"[{','.join(once)}]")]
-    return [once[place] for place in sorted(range(len(once)), key=ranks.__getitem__)]
-
-
-def _value_rank(value: object) -> tuple[int, Any]:
-    if value is None:
-        return 0, 0
-    return (2, value) if isinstance(value, str) else (1, value)
 
 
 def _member(value: object) -> str:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 from pymysql.connections import Connection
 
 from incsnap.checkpoint.files import Files
@@ -21,7 +22,8 @@ from incsnap.checkpoint.key_lists import KeyLists, list_at
 from incsnap.checkpoint.object_store import set_access
 from incsnap.config.settings import Settings
 from incsnap.config.topics import table_with_same_keys, tables_by_topic
-from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, in_order, refusal_of_deletions, refusal_of_keys
+from incsnap.envelope.key_order import in_order
+from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, refusal_of_deletions, refusal_of_keys
 from incsnap.envelope.table_format import TableFormat
 from incsnap.envelope.table_view import TableView, ViewField
 from incsnap.errors import ChunkFailed, ServerUnreachable, StoreRefused, shorten
@@ -136,10 +138,11 @@ class ChosenRowsOf:
         except ServerUnreachable as error:
             # This is not MySQL, so no connection of the planner is lost.
             raise ChunkFailed(f"the keys cannot be read now: {error.message}", error.hint) from None
-        parts = _read(format_, (keys[begin : begin + _CHECKED] for begin in range(0, len(keys), _CHECKED)))
+        blocks = (keys.slice(begin, _CHECKED).to_pylist() for begin in range(0, len(keys), _CHECKED))
+        texts = [pa.array(part.texts(), pa.large_string()) for part in _read(format_, blocks)]
         # Two spellings of a key would count twice.
-        texts = [text for part in parts for text in part.texts()]
-        return self.lists.write(keys if texts == keys else in_order(texts))
+        is_same = pa.chunked_array(texts, pa.large_string()).equals(pa.chunked_array([keys]))
+        return self.lists.write(keys if is_same else in_order(text for part in texts for text in part.to_pylist()))
 
     def _sharing(self, connection: Connection[Any], format_: TableFormat) -> str:
         """Return a refusal if another table's records have the same topic and keys of the same form, else ""."""

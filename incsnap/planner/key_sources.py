@@ -19,7 +19,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.keys_topic import keys_in
 from incsnap.snapshot.commands import ChosenRows
 
-#: Most keys of a list. They pass through the planner's memory, 200 bytes each.
+#: Most keys of a list. They pass through the planner's memory, 200 bytes each: 2 GB.
 MAX_KEYS = 10_000_000
 _ROWS_AT_ONCE = 10_000
 #: A URI of a local file. `#` and `?` are characters of its name: Spark and shells do not write them as %23 and %3F.
