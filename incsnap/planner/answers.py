@@ -63,6 +63,8 @@ _TOO_LONG = IN_THE_WAY | {ER.QUERY_TIMEOUT}
 #: Most seconds to wait for a low watermark. After that the question is asked again later.
 _LOW_WATERMARK_SECONDS = 0.2
 
+#: The stream would stand still while the planner reads a list itself.
+_NO_CONNECTION = "its list of keys is read on another connection to MySQL, and the server gives none now"
 _NO_INDEX = "without an index that begins with {}, its rows cannot be put in order in time: create one"
 
 
@@ -135,6 +137,8 @@ class Answers:
 
     def _asked(self, question: Question) -> Answer:
         """Return the answer, or NotYet if the batch does not wait for it. Raise as `__call__`."""
+        if self._beside is not None and self._left is None and isinstance(question, Describe) and question.lists_keys:
+            return Failed(_NO_CONNECTION)
         if self._beside is None or self._left is None:
             return self._answered(question)
         if isinstance(question, LookAhead):
@@ -158,7 +162,7 @@ class Answers:
         match question:
             case Opened() | NextBoundary(beside=True):
                 return True
-            case Describe(chosen=chosen, keys=keys) if keys or (chosen is not None and chosen.lists_keys):
+            case Describe(lists_keys=True):
                 return True
             case MaximumKey(index="") | NextBoundary(index="") if not self._keys.is_known(question):
                 return True
@@ -266,7 +270,7 @@ class Answers:
         chosen = question.chosen
         if chosen is None or self._chosen is None:
             return ordering_of(entry, view, question.surrogate), None, None, "", 0
-        if question.keys or chosen.lists_keys:
+        if question.lists_keys:
             order, keys, count = self._chosen.listed(self._connection, entry, chosen, question.keys)
             return order, None, None, keys, count
         order, first, last = self._chosen.range(entry, view, chosen, question.surrogate)

@@ -5,8 +5,8 @@ a writer and a chunk reader on two cores. If the batch waited, every twentieth b
 times as long. If no index has the order of a table, the server sorts the table: a second for 2 million rows.
 
 Any key of the table at any moment is a right boundary, so an answer may come late or early. The boundaries of the next
-chunks are searched ahead, so that a batch that needs several finds them. Sorts have a thread of their own: a sort may
-take a minute, and all other questions would wait for it.
+chunks are searched ahead, so that a batch that needs several finds them. Sorts and lists of keys have a thread of their
+own: each may take a minute, and all other questions would wait for it.
 
 A question about the order of a table or its maximum key has a low watermark, that of the first batch that asked. The
 search waits for this low watermark as long as it takes. With commits of 1.5 s each, no batch would reach its own low
@@ -62,9 +62,9 @@ _LOW_WATERMARK_SECONDS, _LATE_SECONDS = 0.2, 5.0
 class BoundarySearch:
     """The search of one planner. `Answers` calls the object with a question, in each batch until the answer is there.
 
-    The search has two threads, one of them for sorts. Each thread has its own connection, opened for its first
-    question. `wake` is called on such a thread when there is an answer, so that the planner plans the next batch at
-    once.
+    The search has two threads, one of them for sorts and lists of keys. Each thread has its own connection, opened for
+    its first question. `wake` is called on such a thread when there is an answer, so that the planner plans the next
+    batch at once.
     """
 
     def __init__(
@@ -151,7 +151,8 @@ class BoundarySearch:
         If that thread cannot connect, all questions are for the other one.
         """
         is_sort = isinstance(question, (MaximumKey, NextBoundary)) and not question.index
-        return is_sort and time.monotonic() >= self._sorts_unable_until
+        is_list = isinstance(question, Describe) and question.lists_keys
+        return (is_sort or is_list) and time.monotonic() >= self._sorts_unable_until
 
     def begin_again(self) -> None:
         """Forget the answers of the previous server, also those still to come. Open questions go to the new server."""

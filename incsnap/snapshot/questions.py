@@ -41,6 +41,11 @@ class Describe:
     #: file of the list of keys, if the list was written down before; "" if not
     keys: str = ""
 
+    @property
+    def lists_keys(self) -> bool:
+        """True if the answer takes the reading of a list of keys."""
+        return bool(self.keys) or (self.chosen is not None and self.chosen.lists_keys)
+
 
 @dataclass(frozen=True, slots=True)
 class MaximumKey:

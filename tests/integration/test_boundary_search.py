@@ -19,6 +19,7 @@ from incsnap.mysql.session import connect, query
 from incsnap.planner import boundary_search
 from incsnap.planner.answers import Answers
 from incsnap.planner.boundary_search import BoundarySearch
+from incsnap.snapshot.commands import ChosenRows
 from incsnap.snapshot.questions import (
     Answer,
     BesideQuestion,
@@ -224,6 +225,27 @@ def test_a_sort_that_takes_long_keeps_no_other_question_waiting(
     assert searched.later(sort) == ("5",)
 
 
+def test_a_list_of_keys_that_takes_long_keeps_no_other_question_waiting(
+    connection: Any, searched: Searched, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, go_on = TableId(database, "t"), threading.Event()
+    listed = Describe(table, "", "", GtidSet(), chosen=ChosenRows(topic="keys"))
+
+    class SlowAnswers(Answers):
+        def __call__(self, question: Question) -> Answer:
+            if isinstance(question, Describe) and question.lists_keys:
+                assert go_on.wait(PATIENCE_SECONDS)
+                return Failed("read at last")
+            return super().__call__(question)
+
+    monkeypatch.setattr(boundary_search, "Answers", SlowAnswers)
+    assert isinstance(searched.search(listed), NotYet)
+    assert searched.later(after(table, None, 3)) == ("7",)
+    assert isinstance(searched.search(listed), NotYet)
+    go_on.set()
+    assert searched.later(listed) == Failed("read at last")
+
+
 def test_sorts_are_done_with_all_else_where_no_connection_is_left_for_them(
     connection: Any, searched: Searched, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,6 +295,12 @@ def test_without_a_free_connection_the_planners_own_is_used(connection: Any, dat
     searched.search.close()
     assert not searched.search.is_able
     assert Answers(connection, ColumnRules(), searched.search)(question) == ("5",)
+    # A list may take minutes, in which the stream would stand still.
+    listed = Describe(TableId(database, "t"), "", "", GtidSet(), chosen=ChosenRows(topic="keys"))
+    answer = Answers(connection, ColumnRules(), searched.search)(listed)
+    assert isinstance(answer, Failed)
+    assert not answer.permanent
+    assert "the server gives none now" in answer.message
 
 
 def _connections(connection: Any) -> set[str]:
