@@ -169,7 +169,8 @@ class GapCourse:
         seam: Seam = topic_ends(self._client, counts)
         ranges = [_ranges(connection, settings, each, group[each.shape.id]) for each in verified]
         with closing(GapComparison(self._spark, settings, verified, behind, self._allowance)) as compared:
-            for place, count in enumerate(compared.run(self._client, seam, ranges)):
+            rows_of = [group[each.shape.id] for each in verified]
+            for place, count in enumerate(compared.run(self._client, seam, ranges, rows_of)):
                 answers += self._of_table(verified[place], count, compared, place)
         return answers
 
@@ -212,10 +213,10 @@ class GapCourse:
                 file = self._gap.write_keys(len(self._answers) + 1, f"{place}-{len(answers)}", own)
                 answers.append(TableAnswer(name, file, len(own)))
 
-        for keys in compared.keys(place, count.extra, extra=True):
+        for keys in compared.keys(place, extra=True):
             write(readable_keys(format_, keys, name))
         deletions = tuple(answers)
-        for keys in compared.keys(place, 0 if is_whole else count.differing, extra=False):
+        for keys in () if is_whole else compared.keys(place, extra=False):
             if not all(_are_readable(format_, some) for some in _batched(keys, _CHECKED)):
                 log.warning("%s: some keys of its rows cannot be read again, so the table is read whole", name)
                 is_whole = True

@@ -1,62 +1,57 @@
-"""The rules of `gap_rules` for whole tables, by Spark: which keys of tables and topics differ behind a gap.
+"""The rules of `gap_rules` for whole tables: which keys of tables and topics differ behind a gap.
 
-Both sides become numbers: a hash of 64 bits for a row, and a small number for a deletion. One shuffle brings a key's
-row and records together. A row that differs and has the same hash would not be found: one in 2**64.
+Tasks of Spark reduce both sides to hashes of keys and codes of rows (`incsnap.verify.gap_matching`). The hashes are
+kept in a temporary folder of the driver's machine, and the driver compares them in parts of the hashes' range.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (Spark's name)
+from pyspark.sql import SparkSession
 
-from incsnap.columns.arrow import RecordBatch
+from incsnap.columns.arrow import BytesArray, RecordBatch
+from incsnap.columns.hashing import hash64
 from incsnap.config.settings import Settings
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_ends import topic_ends
 from incsnap.planner.key_ranges import RangePart
 from incsnap.tasks.chunk import aside
-from incsnap.tasks.error_text import errors_of_tasks
 from incsnap.tasks.formats import format_of
 from incsnap.verify.allowance import Allowance
+from incsnap.verify.gap_matching import CodedRecords, CodedRows, Numbers, codes_of, differing
 from incsnap.verify.gap_rules import Seam
-from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE, RecordForm
+from incsnap.verify.kept_sides import RECORDS, ROWS, KeptSides
+from incsnap.verify.part_jobs import PartJobs
+from incsnap.verify.record_reading import RecordForm
+from incsnap.verify.side_blocks import BlockFacts, sorted_block
+from incsnap.verify.side_slices import SideSlices, hash_ranges
 from incsnap.verify.table_side import OwnKeys, VerifiedTable, read_range
 from incsnap.verify.topic_side import PartitionPart, parts_between, read_parts
 
-#: Settings of a session for large comparisons, where a job's are for many small batches.
-_SESSION = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "8",
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
-}
-_SIDE = pa.schema(
-    [
-        ("number", pa.int32()),
-        ("key", pa.binary()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("is_new", pa.bool_()),
-        ("state", pa.int8()),
-        ("row", pa.binary()),
-    ]
+P = TypeVar("P")
+#: A range of the keys of a table, with the table's number.
+_Range = tuple[int, RangePart]
+#: A part of a partition, the form of its records, and the numbers of their tables.
+_Reader = tuple[PartitionPart, RecordForm, Sequence[int]]
+_ROWS = pa.schema(
+    [("key", pa.binary()), ("key_hash", pa.uint64()), ("code", pa.int64()), ("number", pa.int32())],
 )
-_COLUMNS = "number int, key binary, partition int, offset long, is_new boolean, state byte, row binary"
-#: States of a key beside the hash of its row.
-_GONE, _INCOMPLETE, _UNKNOWN = 1, 2, 3
-#: The partition of a table's rows.
-_TABLE = -1
-#: Most keys that are brought to the driver at once.
+_RECORDS = pa.schema([*_ROWS, ("is_new", pa.bool_())])
+#: Rows or offsets of one task.
+_TASK_ROWS = 200_000
+#: Rows and records that are compared at once: half a second, and some 100 MB.
+_COMPARED = 2_000_000
+#: Most keys that are brought together.
 _TOGETHER = 500_000
 
 
@@ -72,8 +67,8 @@ class TableCounts:
 class GapComparison:
     """The comparison of `tables` with their topics. Call `close` at the end.
 
-    `behind`: transactions that a server must have executed before a SELECT. No job of Spark has two stages that run at
-    the same time, and no stage has more tasks than `allowance` has.
+    `behind`: transactions that a server must have executed before a SELECT. No more tasks of Spark run at the same time
+    than `allowance` has.
     """
 
     def __init__(
@@ -84,98 +79,122 @@ class GapComparison:
         behind: GtidSet,
         allowance: Allowance,
     ) -> None:
-        self._spark, self._settings, self._tables = _large_session(spark, allowance), settings, tables
-        self._behind, self._allowance = str(behind), allowance
-        self._at_once = allowance.tasks or spark.sparkContext.defaultParallelism
-        self._found: DataFrame | None = None
+        self._jobs = PartJobs(spark.sparkContext, allowance)
+        self._settings, self._tables, self._behind, self._allowance = settings, tables, str(behind), allowance
+        self._folder = TemporaryDirectory(prefix="incsnap-gap-")
+        self._sides = KeptSides.new(Path(self._folder.name), "")
+        #: The keys that differ, by the number of their table and by whether the table lacks them.
+        self._found: dict[tuple[int, bool], list[tuple[SideSlices, Numbers]]] = {}
 
     def close(self) -> None:
-        """Free what the executors hold."""
-        if self._found is not None:
-            self._found.unpersist()
+        """Remove what was read."""
+        self._folder.cleanup()
 
-    def run(self, client: ClientSettings, seam: Seam, ranges: Sequence[Sequence[RangePart]]) -> list[TableCounts]:
-        """Compare, and return the counts of each table. `ranges`: those of the keys, for each table in order.
+    def run(
+        self, client: ClientSettings, seam: Seam, ranges: Sequence[Sequence[RangePart]], rows_of: Sequence[int]
+    ) -> list[TableCounts]:
+        """Compare, and return the counts of each table.
 
+        `ranges` and `rows_of`: the ranges of the keys, and about how many rows there are, for each table in order.
         Raise ServerUnreachable or ChunkFailed if a server fails.
         """
-        rows = self._rows([(number, part) for number, parts in enumerate(ranges) for part in parts])
         # The rows are read first, so that the topics have come further when they are read.
-        rows.persist(StorageLevel.DISK_ONLY)
-        try:
-            with self._allowance.spark_job(), errors_of_tasks():
-                counted = {row["number"]: row["count"] for row in rows.groupBy("number").count().collect()}
-            counts = {table.topic: table.partitions for table in self._tables}
-            begins, ends = topic_ends(client, counts, first=True), topic_ends(client, counts)
-            records = self._records(client, parts_between(begins, ends), seam)
-            both = rows.unionByName(records).coalesce(self._at_once)
-            self._found = keys_to_repair(both.repartition(self._at_once, "number", "key"))
-            self._found.persist(StorageLevel.DISK_ONLY)
-            with self._allowance.spark_job(), errors_of_tasks():
-                differing = self._found.groupBy("number", "is_extra").count().collect()
-        finally:
-            rows.unpersist()
-        by_kind = {(row["number"], row["is_extra"]): row["count"] for row in differing}
+        rows = self._read_rows([(number, part) for number, parts in enumerate(ranges) for part in parts], rows_of)
+        counts = {table.topic: table.partitions for table in self._tables}
+        begins, ends = topic_ends(client, counts, first=True), topic_ends(client, counts)
+        partitions = self._read_records(client, parts_between(begins, ends), seam)
+        total = self._lines(ROWS, rows) + self._lines(RECORDS, len(partitions))
+        counted = np.zeros(len(self._tables), np.int64)
+        for bounds in hash_ranges(total // _COMPARED + 1):
+            with self._allowance.work():
+                self._allowance.go_on()
+                counted += self._compare(rows, partitions, bounds)
         return [
-            TableCounts(counted.get(number, 0), by_kind.get((number, False), 0), by_kind.get((number, True), 0))
+            TableCounts(int(counted[number]), self._count(number, extra=False), self._count(number, extra=True))
             for number in range(len(self._tables))
         ]
 
-    def keys(self, number: int, count: int, *, extra: bool) -> Iterator[list[bytes]]:
-        """Yield `count` keys of table `number`, in parts.
+    def keys(self, number: int, *, extra: bool) -> Iterator[list[bytes]]:
+        """Yield the keys of table `number` that differ, in parts.
 
-        `extra`: the keys that the table does not have; else the keys of its rows that differ.
+        `extra`: the keys that the table does not have; else the keys of its rows.
         """
-        assert self._found is not None
-        chosen = self._found.where((F.col("number") == number) & (F.col("is_extra") == extra))
-        parts = -(-count // _TOGETHER)
-        for part in range(parts):
-            own = chosen if parts == 1 else chosen.where(F.pmod(F.crc32("key"), F.lit(parts)) == part)
-            with self._allowance.spark_job(), errors_of_tasks():
-                keys = own.select("key").toArrow().column(0).to_pylist()
-            yield keys
+        for slices, indexes in self._found.get((number, extra), ()):
+            for begin in range(0, len(indexes), _TOGETHER):
+                yield slices.keys(indexes[begin : begin + _TOGETHER])
 
-    def _rows(self, parts: Sequence[tuple[int, RangePart]]) -> DataFrame:
-        settings, tables, behind = self._settings.to_json(), list(self._tables), self._behind
+    def _lines(self, side: str, parts: int) -> int:
+        """Return the rows or records in `parts` blocks of a side."""
+        lines = 0
+        for number in range(parts):
+            with self._sides.block(side, number) as (_, facts):
+                lines += facts.count
+        return lines
 
-        def read(part: tuple[int, RangePart]) -> Iterator[RecordBatch]:
+    def _count(self, number: int, *, extra: bool) -> int:
+        return sum(len(indexes) for _, indexes in self._found.get((number, extra), ()))
+
+    def _compare(self, ranges: int, partitions: Sequence[int], bounds: tuple[int, int]) -> Numbers:
+        """Compare the keys whose hashes lie in `bounds`. Return the number of rows of each table."""
+        rows = SideSlices(self._sides, ROWS, range(ranges), bounds)
+        records = SideSlices(self._sides, RECORDS, range(len(partitions)), bounds)
+        again, extra = differing(
+            CodedRows(rows.column("key_hash"), rows.column("code")),
+            CodedRecords(
+                key=records.column("key_hash"),
+                code=records.column("code"),
+                partition=np.repeat(np.array(partitions, np.int32), records.counts),
+                is_new=records.column("is_new").astype(np.bool_),
+            ),
+        )
+        numbers = rows.column("number")
+        for slices, indexes, owners in ((rows, again, numbers), (records, extra, records.column("number"))):
+            owner = owners[indexes]
+            for number in np.unique(owner).tolist():
+                self._found.setdefault((number, slices is records), []).append((slices, indexes[owner == number]))
+        return np.bincount(numbers.astype(np.int64), minlength=len(self._tables))
+
+    def _read_rows(self, parts: Sequence[_Range], rows_of: Sequence[int]) -> int:
+        """Read ranges of the tables' keys, and return how many they are."""
+        count = Counter(number for number, _ in parts)
+        settings, tables, behind, seed = self._settings.to_json(), list(self._tables), self._behind, self._sides.seed
+
+        def read(part: _Range) -> bytes:
             number, range_ = part
             low = GtidSet.parse(behind)
-            for batch in aside(read_range(Settings.from_json(settings), tables[number], range_, behind=low)):
-                yield _side(number, batch, partition=_TABLE)
+            batches = aside(read_range(Settings.from_json(settings), tables[number], range_, behind=low))
+            return _block((_rows(number, batch, seed) for batch in batches), _ROWS)
 
-        return self._tasks(parts, read)
+        self._read(ROWS, parts, lambda each: rows_of[each[0]] // count[each[0]], read)
+        return len(parts)
 
-    def _records(self, client: ClientSettings, parts: Sequence[PartitionPart], seam: Seam) -> DataFrame:
-        own = [OwnKeys.of(format_of(self._settings, table.shape)) for table in self._tables]
-        readers = [
+    def _read_records(self, client: ClientSettings, parts: Sequence[PartitionPart], seam: Seam) -> list[int]:
+        """Read the parts of the topics, and return the partition of each block."""
+        own, seed = [OwnKeys.of(format_of(self._settings, table.shape)) for table in self._tables], self._sides.seed
+        readers: list[_Reader] = [
             (part, form, numbers)
             for topic, form, numbers in _by_topic(self._tables)
             for part in parts
             if part.topic == topic
         ]
 
-        def read(reader: tuple[PartitionPart, RecordForm, Sequence[int]]) -> Iterator[RecordBatch]:
+        def read(reader: _Reader) -> bytes:
             part, form, numbers = reader
             begin = seam.get((part.topic, part.partition), 0)
-            for batch in aside(read_parts(client, [part], {part.topic: form}, places=False)):
-                for number in numbers:
-                    yield _side(number, own[number].of_batch(batch), partition=part.partition, seam=begin)
+            batches = aside(read_parts(client, [part], {part.topic: form}, places=False))
+            coded = (
+                _records(number, own[number].of_batch(batch), begin, form, seed)
+                for batch in batches
+                for number in numbers
+            )
+            return _block(coded, _RECORDS)
 
-        return self._tasks(readers, read)
+        self._read(RECORDS, readers, lambda each: each[0].end - each[0].begin, read)
+        return [part.partition for part, _, _ in readers]
 
-    def _tasks(self, parts: Sequence[Any], read: Callable[[Any], Iterator[RecordBatch]]) -> DataFrame:
-        """Return the keys, states and hashes of what `read` yields for `parts`, by `at_once` tasks at most."""
-        listed, tasks = list(parts), max(1, min(self._at_once, len(parts)))
-
-        def read_all(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-            for batch in batches:
-                for task in batch.column(0).to_pylist():
-                    for part in listed[task::tasks]:
-                        yield from read(part)
-
-        side = self._spark.range(0, tasks, 1, tasks).mapInArrow(read_all, _COLUMNS)
-        return side.select("number", "key", "partition", "offset", "is_new", code_of(self._tables).alias("code"))
+    def _read(self, side: str, parts: Sequence[P], weight: Callable[[P], int], read: Callable[[P], bytes]) -> None:
+        for _ in self._jobs.keep(self._sides.places, side, list(enumerate(parts)), weight, _TASK_ROWS, read):
+            self._allowance.go_on()
 
 
 def _by_topic(tables: Sequence[VerifiedTable]) -> list[tuple[str, RecordForm, list[int]]]:
@@ -195,67 +214,30 @@ def _by_topic(tables: Sequence[VerifiedTable]) -> list[tuple[str, RecordForm, li
     return topics
 
 
-def _large_session(spark: SparkSession, allowance: Allowance) -> SparkSession:
-    """Return a session with settings of its own, for large comparisons. It shares the task slots."""
-    session = spark.newSession()
-    for name, value in _SESSION.items():
-        session.conf.set(name, value)
-    if allowance.tasks is not None:
-        session.conf.set("spark.sql.shuffle.partitions", str(allowance.tasks))
-    return session
+def _rows(number: int, batch: RecordBatch, seed: int) -> RecordBatch:
+    """Return the columns of `_ROWS` for rows of table `number`."""
+    codes = pa.array(hash64(batch.column("row"), seed).view(np.int64))
+    return pa.RecordBatch.from_arrays([*_keys(number, batch.column("key"), seed, codes)], schema=_ROWS)
 
 
-def code_of(tables: Sequence[VerifiedTable]) -> Column:
-    """Return the state of a key as a number: the hash of its row, or one of the states beside it."""
-    bare = [number for number, table in enumerate(tables) if not table.form.tombstones]
-    state = F.col("state")
-    return (
-        F.when(state == ROW, F.xxhash64("row"))
-        .when((state == TOMBSTONE) | ((state == DELETION) & F.col("number").isin(bare)), F.lit(_GONE))
-        .when(state == DELETION, F.lit(_INCOMPLETE))
-        .otherwise(F.lit(_UNKNOWN))
+def _records(number: int, batch: RecordBatch, seam: int, form: RecordForm, seed: int) -> RecordBatch:
+    """Return the columns of `_RECORDS` for records of one partition, whose seam is `seam`."""
+    codes = codes_of(batch.column("state"), batch.column("row"), tombstones=form.tombstones, seed=seed)
+    is_new = pc.greater_equal(batch.column("offset"), seam)
+    return pa.RecordBatch.from_arrays(
+        [*_keys(number, batch.column("key"), seed, pa.array(codes)), is_new], schema=_RECORDS
     )
 
 
-def keys_to_repair(sides: DataFrame) -> DataFrame:
-    """Return the keys that are sent again or deleted, as `gap_rules.needs_repair` says.
-
-    `sides` has rows and records with their codes. The result has `number`, `key`, and `is_extra`: the table does not
-    have the key.
-    """
-    last = sides.groupBy("number", "key", "partition").agg(
-        F.max_by("code", "offset").alias("code"), F.max("is_new").alias("is_new")
-    )
-    row = F.when(F.col("partition") == _TABLE, F.col("code"))
-    shown = F.when(F.col("partition") != _TABLE, F.col("code"))
-    keys = last.groupBy("number", "key").agg(
-        F.max(row).alias("row"),
-        F.min(shown).alias("least"),
-        F.max(shown).alias("greatest"),
-        F.max("is_new").alias("is_new"),
-    )
-    expected = F.coalesce("row", F.lit(_GONE))
-    same = F.coalesce((F.col("least") == expected) & (F.col("greatest") == expected), F.lit(False))
-    return keys.where(~same & ~F.col("is_new")).select("number", "key", F.col("row").isNull().alias("is_extra"))
+def _keys(number: int, keys: BytesArray, seed: int, codes: Any) -> tuple[Any, ...]:
+    """Return the columns of `_ROWS`. Each table has a seed of its own, so equal keys of two tables differ."""
+    numbers = pa.repeat(pa.scalar(number, pa.int32()), len(keys))
+    return keys, pa.array(hash64(keys, seed + number)), codes, numbers
 
 
-def _side(number: int, batch: RecordBatch, *, partition: int, seam: int = 0) -> RecordBatch:
-    """Return the columns of `_SIDE` for rows of a table or records of a partition, without those that have no key."""
-    n = len(batch)
-    if partition == _TABLE:
-        offsets, states = pa.repeat(pa.scalar(0, pa.int64()), n), pa.repeat(pa.scalar(ROW, pa.int8()), n)
-        is_new = pa.repeat(pa.scalar(False), n)
-    else:
-        offsets, states = batch.column("offset"), batch.column("state")
-        is_new = pc.greater_equal(offsets, seam)
-    arrays = [
-        pa.repeat(pa.scalar(number, pa.int32()), n),
-        batch.column("key"),
-        pa.repeat(pa.scalar(partition, pa.int32()), n),
-        offsets,
-        is_new,
-        states,
-        batch.column("row"),
-    ]
-    side = pa.RecordBatch.from_arrays(arrays, schema=_SIDE)
-    return side.filter(side.column("key").is_valid()) if side.column("key").null_count else side
+def _block(batches: Iterable[RecordBatch], schema: Any) -> bytes:
+    """Return the block of the columns, without the lines that have no key."""
+    table = pa.Table.from_batches(batches, schema)
+    if table.column("key").null_count:
+        table = table.filter(table.column("key").is_valid())
+    return sorted_block(table.combine_chunks(), BlockFacts(len(table)))

@@ -17,6 +17,7 @@ from pyspark import SparkContext
 
 from incsnap.tasks.error_text import errors_of_tasks, hint_in_message
 from incsnap.verify.allowance import Allowance
+from incsnap.verify.kept_sides import BlockPlaces
 
 P = TypeVar("P")
 #: The number of a part, and its block.
@@ -61,6 +62,34 @@ class PartJobs:
                 yield from blocks
             return
         yield from self._side_by_side(tasks, read)
+
+    def keep(
+        self,
+        places: BlockPlaces,
+        side: str,
+        parts: Sequence[tuple[int, P]],
+        weight: Callable[[P], int],
+        most: int,
+        read: Callable[[P], bytes],
+    ) -> Iterator[int]:
+        """Write the block that `read` makes of each part to its file in `places`. Yield its number as it is written.
+
+        Tasks on the driver's machine write the files, others send their blocks to the driver. Other arguments and
+        errors are those of `run`. Raise ConfigError if a file cannot be written.
+        """
+        is_here = self.on_this_machine
+
+        def kept(number: int, part: P) -> bytes:
+            block = read(part)
+            if not is_here:
+                return block
+            places.write(side, number, block)
+            return b""
+
+        for number, block in self.run(parts, weight, most, kept):
+            if not is_here:
+                places.write(side, number, block)
+            yield number
 
     def _side_by_side(
         self, tasks: Sequence[Sequence[tuple[int, P]]], read: Callable[[int, P], bytes]

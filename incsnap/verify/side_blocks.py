@@ -90,7 +90,7 @@ def _file_numbers(files: Any) -> npt.NDArray[np.int32]:
 def table_block(batches: Iterable[RecordBatch]) -> bytes:
     """Return the block of the columns of TABLE_BLOCK."""
     table = pa.Table.from_batches(batches, TABLE_BLOCK).combine_chunks()
-    return _written(table, BlockFacts(len(table)))
+    return sorted_block(table, BlockFacts(len(table)))
 
 
 def topic_block(batches: Iterable[RecordBatch]) -> bytes:
@@ -109,14 +109,15 @@ def topic_block(batches: Iterable[RecordBatch]) -> bytes:
     unreadable = int((table.column("state").to_numpy() == UNREADABLE).sum())
     if table.column("key").null_count:
         table = table.filter(table.column("key").is_valid())
-    return _written(table, BlockFacts(len(table), unreadable, last, snapshot))
+    return sorted_block(table, BlockFacts(len(table), unreadable, last, snapshot))
 
 
 def _place(file: Any, pos: Any, row: Any, at: int) -> RowPlace:
     return RowPlace(int(file[at]), int(pos[at]), int(row[at]))
 
 
-def _written(table: pa.Table, facts: BlockFacts) -> bytes:
+def sorted_block(table: pa.Table, facts: BlockFacts) -> bytes:
+    """Return the block of columns that begin with `key` and have `key_hash`. Lines of one key stay in their order."""
     order = np.argsort(table.column("key_hash").to_numpy(), kind="stable")
     table = table.take(pa.array(order)).combine_chunks()
     given = [facts.count, facts.unreadable, facts.last, facts.snapshot]

@@ -161,23 +161,12 @@ class WholeTables:
 
     def _read(self, side: str, parts: Sequence[P], weight: Callable[[P], int], read: Callable[[P], bytes]) -> None:
         """Read the parts that no file has."""
-        places = self._sides.places
-        is_here = self._jobs.on_this_machine
-
-        def kept(number: int, part: P) -> bytes:
-            block = read(part)
-            if not is_here:
-                return block
-            places.write(side, number, block)
-            return b""
-
         left = self._sides.left(side, len(parts))
         for number in sorted({*range(len(parts))} - {*left}):
             self._note(side, number, earlier=True)
         self._progress.begin(f"reading {'tables' if side == ROWS else 'topics'}")
-        for number, block in self._jobs.run([(number, parts[number]) for number in left], weight, _TASK_ROWS, kept):
-            if not is_here:
-                places.write(side, number, block)
+        parts_left = [(number, parts[number]) for number in left]
+        for number in self._jobs.keep(self._sides.places, side, parts_left, weight, _TASK_ROWS, read):
             self._note(side, number, earlier=False)
 
     def _note(self, side: str, number: int, *, earlier: bool) -> None:

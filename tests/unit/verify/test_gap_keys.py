@@ -32,10 +32,9 @@ class Compared:
     def __init__(self, rows: list[bytes], extra: list[bytes]) -> None:
         self._keys = {False: rows, True: extra}
 
-    def keys(self, number: int, count: int, *, extra: bool) -> Iterator[list[bytes]]:
+    def keys(self, number: int, *, extra: bool) -> Iterator[list[bytes]]:
         assert number == 0
-        if count:
-            yield self._keys[extra][:count]
+        yield self._keys[extra]
 
 
 def answers(folder: Path, rows: list[bytes], extra: list[bytes], of: int = 1000) -> list[TableAnswer]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ from incsnap.verify import gap_sides
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.gap import GapCourse
 from incsnap.verify.gap_sides import GapComparison
+from incsnap.verify.kept_sides import RECORDS, BlockPlaces
 from incsnap.verify.record_reading import ROW, RecordForm
 from incsnap.verify.table_side import VerifiedTable
 from incsnap.verify.topic_side import TOPIC_RECORDS, PartitionPart
@@ -45,6 +48,26 @@ _KEYS = [
     b'{"id":4}',
     None,
 ]
+
+
+class InThisProcess:
+    """The jobs of a comparison, on the calling thread."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def keep(
+        self,
+        places: BlockPlaces,
+        side: str,
+        parts: Sequence[tuple[int, Any]],
+        weight: Callable[[Any], int],
+        most: int,
+        read: Callable[[Any], bytes],
+    ) -> Iterator[int]:
+        for number, part in parts:
+            places.write(side, number, read(part))
+            yield number
 
 
 def comparable(tmp_path: Path, **router: str) -> list[VerifiedTable]:
@@ -81,22 +104,16 @@ def test_the_topic_is_read_once_and_each_record_counts_for_its_own_table(
             [{**line, "key": key, "offset": offset} for offset, key in enumerate(_KEYS)], TOPIC_RECORDS
         )
 
-    def in_this_process(
-        _: GapComparison, parts: Sequence[Any], read_part: Callable[[Any], Iterator[RecordBatch]]
-    ) -> list[tuple[int, bytes | None, bool]]:
-        batches = [batch for part in parts for batch in read_part(part)]
-        return [(each["number"], each["key"], each["is_new"]) for batch in batches for each in batch.to_pylist()]
-
     monkeypatch.setattr(gap_sides, "read_parts", records)
-    monkeypatch.setattr(gap_sides, "_large_session", lambda *_: None)
-    monkeypatch.setattr(GapComparison, "_tasks", in_this_process)
+    monkeypatch.setattr(gap_sides, "PartJobs", InThisProcess)
     tables = comparable(tmp_path, **_TELLING)
     settings: Settings = loaded_with(**_TELLING).settings
-    unused: Any = None
-    compared = GapComparison(unused, settings, tables, GtidSet(), Allowance(tasks=1))
-
+    session: Any = SimpleNamespace(sparkContext=None)
     parts = [PartitionPart(tables[0].topic, 0, 0, len(_KEYS))]
-    lines: Any = compared._records(ClientSettings("unused:1"), parts, {(tables[0].topic, 0): 2})
+    with closing(GapComparison(session, settings, tables, GtidSet(), Allowance(tasks=1))) as compared:
+        compared._read_records(ClientSettings("unused:1"), parts, {(tables[0].topic, 0): 2})
+        with compared._sides.block(RECORDS, 0) as (batch, _):
+            lines = [(each["number"], each["key"], each["is_new"]) for each in batch.to_pylist()]
 
-    assert lines == [(0, _KEYS[0], False), (1, _KEYS[1], False), (1, _KEYS[2], True)]
+    assert sorted(lines) == [(0, _KEYS[0], False), (1, _KEYS[1], False), (1, _KEYS[2], True)]
     assert read == [(parts[0], tables[0].form)]
