@@ -12,11 +12,11 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import topic_config
 from incsnap.tables import TableId
 from incsnap.verify.both_sides import LiveSides, differing_columns
-from incsnap.verify.kinds import MISSING, STALE, UNVERIFIABLE, WRONG, is_behind, kind_of, older_record
+from incsnap.verify.kinds import DIFFERENCES, MISSING, STALE, UNVERIFIABLE, WRONG, is_behind, kind_of, older_record
 from incsnap.verify.proof import Events, LastRecord, TopicKey, Verdict
 from incsnap.verify.report import Difference, TableReport
 from incsnap.verify.rounds import Outcome
-from incsnap.verify.table_side import VerifiedTable, can_own
+from incsnap.verify.table_side import VerifiedTable, owned_keys
 
 
 class Naming:
@@ -49,11 +49,16 @@ class Naming:
                 owners = of_topic if len(self._tables[key[0]]) == 1 else self._owners_among(of_topic, key)
                 for report in owners:
                     report.differences.append(difference)
+        for topic, all_of_topic in reports.items():
+            tables = {str(table.shape.id): table for table in self._tables[topic]}
+            for report in all_of_topic:
+                keys = [each.key for each in report.differences if each.kind in DIFFERENCES]
+                report.odd = set(keys) - owned_keys(self._settings, tables[report.table], keys)
 
     def _owners_among(self, reports: Sequence[TableReport], key: TopicKey) -> Sequence[TableReport]:
         """Return the reports of the tables to which a key of a shared topic belongs; all if it can be of any table."""
         owners = self._sides.owners(key) or [
-            table for table in self._tables[key[0]] if can_own(self._settings, table, key[1])
+            table for table in self._tables[key[0]] if owned_keys(self._settings, table, [key[1]])
         ]
         names = {str(table.shape.id) for table in owners or self._tables[key[0]]}
         return [report for report in reports if report.table in names]

@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from incsnap.errors import IncsnapError
 from incsnap.verify.allowance import VerificationStopped
 from incsnap.verify.kinds import DIFFERENCES, EXTRA, NO_TOMBSTONE
 from incsnap.verify.proof import TopicKey
-from incsnap.verify.report import TableReport
+from incsnap.verify.report import Difference, TableReport
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 ABSENT = (EXTRA, NO_TOMBSTONE)
 #: Tables that a job is asked for at a time. It remembers its last 32 signals.
 _TOGETHER = 16
+#: Why a job is not asked for a key that another producer, or an earlier form of the table, has left.
+_ODD = "no row of the table can have such a key, so a job refuses it"
 
 
 class RepairRefused(IncsnapError):
@@ -39,8 +41,8 @@ class TableRepair:
     keys: tuple[bytes, ...]  #: the records' keys, without schemas
     kinds: Mapping[str, int]  #: number of keys of each kind
     deletes: bool  #: whether keys that the table does not have become deletions
-    #: number of keys that are left out, and why; (0, "") for none
-    left_out: tuple[int, str] = (0, "")
+    #: number of keys that are left out, by the reason
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
         """Return what is sent, for a person."""
@@ -50,8 +52,10 @@ class TableRepair:
         parts += [f"{absent:,} keys as deletions with tombstones"] if absent else []
         counted = ", ".join(f"{count:,} {kind}" for kind, count in self.kinds.items() if count)
         lines = [f"  {self.table}: {' and '.join(parts)} ({counted})"] if parts else []
-        count, why = self.left_out
-        return [*lines, f"  {self.table}: {count:,} keys cannot be repaired: {why}"] if count else lines
+        return [
+            *lines,
+            *(f"  {self.table}: {count:,} keys cannot be repaired: {why}" for why, count in self.left_out.items()),
+        ]
 
 
 class Way(Protocol):
@@ -72,20 +76,21 @@ def repair_of(report: TableReport) -> TableRepair | None:
     if report.refused:
         return None
     proved = [each for each in report.differences if each.kind in DIFFERENCES]
-    chosen = [] if report.unrepairable else proved
-    why = report.unrepairable
-    if report.undeletable and not why:
-        chosen = [each for each in proved if each.kind not in ABSENT]
-        why = report.undeletable
     if not proved:
         return None
+    chosen: list[Difference] = []
+    left_out = Counter[str]()
+    for each in proved:
+        why = report.unrepairable or (report.undeletable if each.kind in ABSENT else "")
+        why = why or (_ODD if each.key in report.odd else "")
+        if why:
+            left_out[why] += 1
+        else:
+            chosen.append(each)
     counts = Counter(each.kind for each in chosen)
     kinds = {kind: counts[kind] for kind in DIFFERENCES if counts[kind]}
-    left_out = len(proved) - len(chosen)
     keys = tuple(each.key for each in chosen)
-    return TableRepair(
-        report.table, report.topic, keys, kinds, not report.undeletable, (left_out, why) if left_out else (0, "")
-    )
+    return TableRepair(report.table, report.topic, keys, kinds, not report.undeletable, left_out)
 
 
 def repair(
@@ -99,7 +104,7 @@ def repair(
     VerificationStopped if the command shall end behind that.
     """
     repairs = [each for report in reports if (each := repair_of(report)) is not None]
-    count = sum(len(each.keys) + each.left_out[0] for each in repairs)
+    count = sum(len(each.keys) + sum(each.left_out.values()) for each in repairs)
     if not repairs:
         return []
     if count > at_most:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,8 @@ class TableReport:
     beside: tuple[str, ...] = ()  #: other tables of the topic; `rows`, `sent_twice` and `back_in_time` include theirs
     unrepairable: str = ""  #: why a job cannot read rows again by their keys; "" if it can
     undeletable: str = ""  #: why a job cannot send deletions of keys; "" if it can
+    #: keys among `differences` that no row of the table can have: a job refuses a list with one of them
+    odd: Collection[bytes] = frozenset()
     repaired: int | None = None  #: keys that a job has sent again and that are equal now; None: nothing was sent
 
     @property
@@ -167,11 +169,16 @@ def keys_file(folder: str, table: str) -> Path:
 def write_differences(reports: Sequence[TableReport], folder: Path) -> None:
     """Write the keys of each table into `<folder>/<table>.jsonl`, one JSON object a line.
 
-    Keys that were proved to differ stand alone in `keys_file`, as `incsnap-keys-file` of a signal reads them.
+    Keys that were proved to differ stand alone in `keys_file`, as `incsnap-keys-file` of a signal reads them: without
+    the odd ones.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for each in reports:
         with (folder / f"{each.table}.jsonl").open("w") as file:
             file.writelines(f"{difference.line()}\n" for difference in (*each.differences, *each.history))
-        proved = [difference.key.decode() for difference in each.differences if difference.kind in DIFFERENCES]
+        proved = [
+            difference.key.decode()
+            for difference in each.differences
+            if difference.kind in DIFFERENCES and difference.key not in each.odd
+        ]
         keys_file(str(folder), each.table).write_text("".join(f"{key}\n" for key in proved))

@@ -44,6 +44,8 @@ _PATIENCE_SECONDS = 3600
 _LATE_SECONDS = 20.0
 #: Keys of one SELECT.
 _KEYS_TOGETHER = 2_000
+#: What records show for the zero date of a TIMESTAMP that is NOT NULL.
+_ZERO = '"1970-01-01T00:00:00Z"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +152,10 @@ def _rows_of_keys(
     for begin in range(0, len(listed), _KEYS_TOGETHER):
         part = listed[begin : begin + _KEYS_TOGETHER]
         where = _where(format_, part)
-        tail = f"FROM {table.shape.id.sql}" + (f" WHERE {where}" if where else "")
+        if not where:
+            continue
         chosen = pa.array(part, pa.binary())
-        for batch in _encoded_rows(connection, format_, table, tail):
+        for batch in _encoded_rows(connection, format_, table, f"FROM {table.shape.id.sql} WHERE {where}"):
             yield batch.filter(pc.is_in(batch.column("key"), chosen))
 
 
@@ -192,22 +195,38 @@ class OwnKeys:
         return batch.filter(pa.array([key is not None and self.has(key) for key in batch.column("key").to_pylist()]))
 
 
-def can_own(settings: Settings, table: VerifiedTable, key: bytes) -> bool:
-    """Return True if `key` can be the record key of a row of the table: written again, it has the same bytes."""
+def owned_keys(settings: Settings, table: VerifiedTable, keys: Sequence[bytes]) -> set[bytes]:
+    """Return those of `keys` that can be the record key of a row of the table: written again, they have the same
+    bytes."""
     format_ = format_of(settings, table.shape)
-    if not OwnKeys.of(format_).has(key):
-        return False
+    own = OwnKeys.of(format_)
+    named = [key for key in keys if own.has(key)]
+    owned: set[bytes] = set()
+    for begin in range(0, len(named), _KEYS_TOGETHER):
+        for listed in _readable(format_, named[begin : begin + _KEYS_TOGETHER]):
+            owned.update(read_keys(listed.records, table.form.of_table).to_pylist())
+    return owned.intersection(named)
+
+
+def _readable(format_: TableFormat, keys: Sequence[bytes]) -> Iterator[ListedKeys]:
+    """Yield the keys that a row can have, in lists. One key that no row can have would let the whole list be
+    refused."""
     try:
-        listed = ListedKeys.read(format_, [read_key(key)])
+        yield ListedKeys.read(format_, [read_key(key) for key in keys])
     except (KeyRefused, ValueError):
-        return False
-    return bool(read_keys(listed.records, table.form.of_table).to_pylist() == [key])
+        if len(keys) > 1:
+            half = len(keys) // 2
+            yield from _readable(format_, keys[:half])
+            yield from _readable(format_, keys[half:])
 
 
 def _where(format_: TableFormat, keys: Sequence[bytes]) -> str:
-    """Return the SQL condition for rows of these keys; "" if their form cannot be turned back into SQL."""
-    try:
-        listed = ListedKeys.read(format_, [read_key(key) for key in keys])
-    except (KeyRefused, ValueError):
-        return ""
-    return any_of([field.column for field in format_.view.key], listed.sql) if listed.sql else "FALSE"
+    """Return the SQL condition for rows of these keys; "" if no row can have one of them."""
+    for field in format_.view.key:
+        if field.column.type == "timestamp" and field.column.fraction:
+            # Records show the zero date as the epoch without a fraction, and all other values with one.
+            zero = f"{json.dumps(field.name, ensure_ascii=False)}:{_ZERO}".encode()
+            whole = zero.removesuffix(b'Z"') + b'.%sZ"' % (b"0" * field.column.fraction)
+            keys = [key.replace(zero, whole) for key in keys]
+    listed = [key for each in _readable(format_, keys) for key in each.sql]
+    return any_of([field.column for field in format_.view.key], listed) if listed else ""

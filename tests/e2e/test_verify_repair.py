@@ -70,6 +70,30 @@ def test_a_live_job_sends_the_keys_that_differ_and_nothing_is_sent_to_a_dead_one
         assert sent_since(play, orders, before) == []
 
 
+def test_a_key_that_no_row_can_have_does_not_stop_the_repair_of_others(
+    play: CapturedDatabase, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders = play.create(ORDERS, 100)
+    with play.job(_ONE_PARTITION) as job:
+        send_first_snapshot(play, job)
+        (value, *_) = (each.value for each in read_all(play.kafka, play.topic(orders)))
+        send(play.kafka, play.topic(orders), [Read(0, 0, b'{"id":"abc"}', value)])
+        spoil(play, orders, [10])
+        play.drain(job)
+        before = len(read_all(play.kafka, play.topic(orders)))
+
+        folder = play.folder / "differences"
+        arguments = ("--table", str(orders), "--repair", "--yes", "--differences", str(folder))
+        code, answers = verify(play, *arguments, settings=_ONE_PARTITION)
+        shown = answers["orders"]
+        assert (code, shown["repaired"], shown["extra"], shown["missing"], shown["wrong"]) == (1, 3, 1, 0, 0)
+        assert "1 keys cannot be repaired: no row of the table can have such a key" in capsys.readouterr().out
+        assert sent_since(play, orders, before) == [(10, False), (20, False), (20_001, False), (20_001, True)]
+        # A list with such a key would be refused.
+        keys = (folder / f"{orders}.keys.jsonl").read_text().splitlines()
+        assert sorted(keys) == ['{"id":10}', '{"id":20001}', '{"id":20}']
+
+
 def test_many_keys_are_repaired_by_the_signal_table_and_a_topic_that_is_deleted(play: CapturedDatabase) -> None:
     orders = play.create(ORDERS, 1_000)
     settings = {**_ONE_PARTITION, "signal.enabled.channels": "source"}

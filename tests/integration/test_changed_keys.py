@@ -227,3 +227,31 @@ def test_rows_are_read_by_the_keys_of_their_records(
     rows = read_by_keys(connection, settings, table, [*asked, (table.topic, keys[0].upper().replace(b"K", b"k"))])
 
     assert sorted(key for key, _, _ in rows) == sorted(asked)
+
+
+def test_a_key_that_no_row_can_have_lets_nothing_be_read(
+    connection: Connection[Any], cursor: Cursor, settings: Settings, database: str
+) -> None:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    cursor.execute(f"INSERT INTO t VALUES {','.join(f'({number})' for number in range(1_000))}")
+    table = table_of(connection, settings, database)
+    keys = [(table.topic, key) for key in (b'{"id":5}', b'{"id":"abc"}')]
+    cursor.execute("FLUSH STATUS")
+
+    rows = read_by_keys(connection, settings, table, keys)
+
+    assert [key for key, _, _ in rows] == keys[:1]
+    cursor.execute("SHOW SESSION STATUS LIKE 'Handler_read%next'")
+    assert all(int(count) < 10 for _, count in cursor.fetchall())
+
+
+def test_a_row_with_the_zero_date_is_read_by_its_key(
+    connection: Connection[Any], cursor: Cursor, settings: Settings, database: str
+) -> None:
+    cursor.execute("SET sql_mode = ''")
+    cursor.execute("CREATE TABLE t (`k` TIMESTAMP(6) PRIMARY KEY)")
+    cursor.execute("INSERT INTO t VALUES ('0000-00-00'), ('2026-01-01')")
+    table = table_of(connection, settings, database)
+    key = table.topic, b'{"k":"1970-01-01T00:00:00Z"}'
+
+    assert [name for name, _, _ in read_by_keys(connection, settings, table, [key])] == [key]

@@ -13,7 +13,7 @@ from incsnap.mysql import catalog
 from incsnap.tables import TableId
 from incsnap.tasks.formats import format_of
 from incsnap.verify.record_reading import RecordForm, for_table
-from incsnap.verify.table_side import VerifiedTable, can_own, read_by_keys
+from incsnap.verify.table_side import VerifiedTable, owned_keys, read_by_keys
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from signals import send
@@ -67,4 +67,4 @@ def test_verify_finds_the_row_of_a_key(
         rows = read_by_keys(connection, settings, verified, keys)
 
     assert [(key, row) for key, row, _ in rows] == [(keys[0], f'{{"n":{OWN},"name":"own"}}'.encode())]
-    assert all(can_own(settings, verified, key) for _, key in keys)
+    assert owned_keys(settings, verified, [key for _, key in keys]) == {key for _, key in keys}

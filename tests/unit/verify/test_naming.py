@@ -13,20 +13,20 @@ from confluent_kafka import KafkaError, KafkaException
 from incsnap.config.load import from_properties
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.tables import TableId
+from incsnap.tables import Column, TableId, TableShape
 from incsnap.verify import naming
 from incsnap.verify.histories import History
 from incsnap.verify.naming import Naming
 from incsnap.verify.proof import Events, Judgement, LastRecord, Low, RowPlace, TopicKey, Verdict
+from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.report import TableReport
 from incsnap.verify.rounds import Outcome
+from incsnap.verify.table_side import VerifiedTable
 from tests.support.properties import NEEDED
 
 _TOPIC, _KEY = "p.d.t", b'{"id":1}'
-_COLUMNS = [SimpleNamespace(name=name, type="int") for name in ("id", "v")]
-_TABLE: Any = SimpleNamespace(
-    shape=SimpleNamespace(id=TableId("d", "t"), columns=_COLUMNS), form=SimpleNamespace(doubles=())
-)
+_SHAPE = TableShape(TableId("d", "t"), (Column("id", "int"), Column("v", "int")), (0,))
+_TABLE = VerifiedTable(_SHAPE, _TOPIC, 1, RecordForm(True, False, False))
 _LOW = Low(GtidSet(), RowPlace(1, 900))
 _ROW, _OTHER = b'{"id":1,"v":1}', b'{"id":1,"v":2}'
 _RECORD = LastRecord(_OTHER, 0, 5, place=RowPlace(1, 100))

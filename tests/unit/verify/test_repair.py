@@ -100,6 +100,16 @@ def test_keys_that_the_job_would_refuse_are_left_out_and_named() -> None:
         repair([replace(differing("d.t", WRONG), unrepairable="a transform")], way, yes, 1_000)
 
 
+def test_a_key_that_no_row_can_have_keeps_no_other_key_back() -> None:
+    report = replace(differing("d.t", MISSING, EXTRA, EXTRA), odd={b'{"id":1}'})
+    way = Asked()
+    assert repair([report], way, yes, 1_000) == [("p.d.t", b'{"id":0}'), ("p.d.t", b'{"id":2}')]
+    assert way.repairs[0].lines() == [
+        "  d.t: 1 keys as rows and 1 keys as deletions with tombstones (1 missing, 1 extra)",
+        "  d.t: 1 keys cannot be repaired: no row of the table can have such a key, so a job refuses it",
+    ]
+
+
 def test_more_keys_than_allowed_are_refused_before_a_job_is_looked_for() -> None:
     way = Asked()
     with pytest.raises(RepairRefused, match="3 keys differ, more than --at-most 2"):
