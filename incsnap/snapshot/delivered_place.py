@@ -32,6 +32,7 @@ class DeliveredPlace:
     end: Offset  #: end of the batch
     choices: str  #: digest of the settings that decide which records the batch has
     tables: tuple[str, ...]  #: tables whose snapshot was under way at the end
+    has_more: bool = False  #: whether more tables than these had a snapshot under way
 
 
 def batch_place(begin: Offset, end: Offset, choices: str) -> str:
@@ -49,9 +50,13 @@ def complete_place(end: Offset, choices: str) -> dict[str, Any]:
 
     `choices` is the digest of the settings that decide which records the batch has.
     """
-    tables = list(dict.fromkeys(map(str, end.snapshot.unfinished()[:_TABLES])))
-    place = {"to": _without_snapshot(end), "choices": choices}
-    return {**place, "tables": tables} if tables else place
+    tables = list(dict.fromkeys(map(str, end.snapshot.unfinished())))
+    place: dict[str, Any] = {"to": _without_snapshot(end), "choices": choices}
+    if tables:
+        place["tables"] = tables[:_TABLES]
+    if len(tables) > _TABLES:
+        place["more"] = True
+    return place
 
 
 def snapshots_at(snapshot: SnapshotContext) -> dict[str, Any]:
@@ -75,7 +80,8 @@ def delivered_place(content: Mapping[str, Any]) -> DeliveredPlace:
     try:
         begin = Offset.load(content["from"]) if "from" in content else None
         tables = tuple(map(str, content.get("tables", ())))
-        return DeliveredPlace(begin, Offset.load(content["to"]), str(content["choices"]), tables)
+        end, has_more = Offset.load(content["to"]), bool(content.get("more"))
+        return DeliveredPlace(begin, end, str(content["choices"]), tables, has_more)
     except (KeyError, TypeError, AttributeError) as error:
         raise OffsetError(f"a place on the control topic is damaged: {error}") from error
 

@@ -91,7 +91,7 @@ class Course:
         )
         evidence = Evidence(self._client, self._settings.topic_prefix, self._resources.offsets)
         self._sides = LiveSides(self._connection, self._settings, self._client, tables, evidence, allowance)
-        self._naming = Naming(self._sides, self._settings, self._client, tables)
+        self._naming = Naming(self._sides, self._settings, self._client, tables, evidence)
         self._counts: dict[str, TopicCounts] = {}
         self._rows: dict[str, int] = {}
         #: Topics whose oldest records are gone.
@@ -115,6 +115,7 @@ class Course:
             raise too_many_keys(len(keys), len(changed))
         self._sides.histories = self._whole.histories(self._client, keys)
         self._sides.facts = self._whole.facts()
+        self._naming.note_snapshots()
         outcomes = settle(self._sides, keys, self._resources.limits, sleep=self._resources.allowance.sleep)
         for topic, of_topic in reports.items():
             counts = self._counts[topic]

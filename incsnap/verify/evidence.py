@@ -5,8 +5,11 @@ Both write it after the records are in their topics. So everything before such a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from incsnap.config.documents import read_document, read_worker
 from incsnap.errors import IncsnapError
@@ -17,9 +20,11 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import ConnectorOffsets, kept_offsets
 from incsnap.kafka.refusals import ClientError
 from incsnap.planner.kafka_state import recorded_batches
-from incsnap.snapshot.delivered_place import delivered_place
+from incsnap.snapshot.delivered_place import DeliveredPlace, delivered_place
 
 _REQUEST_SECONDS = 10.0
+#: Field of a connector's offset: the tables of an incremental snapshot that are not finished.
+_COLLECTIONS = "incremental_snapshot_collections"
 
 
 def connector_offsets(file: str | Path, worker: str | Path | None) -> ConnectorOffsets | None:
@@ -33,6 +38,21 @@ def connector_offsets(file: str | Path, worker: str | Path | None) -> ConnectorO
     return ConnectorOffsets(topic, own.get("name", "")) if topic else None
 
 
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """The tables whose snapshots are under way: some of their rows are still to be sent."""
+
+    tables: frozenset[str] = frozenset()  #: names, as db.table
+    has_more: bool = False  #: whether there are tables beside these whose names are not known
+
+    def has(self, table: str) -> bool:
+        """Return True if the snapshot of `table` may be under way."""
+        return self.has_more or table in self.tables
+
+    def __or__(self, other: UnderWay) -> UnderWay:
+        return UnderWay(self.tables | other.tables, self.has_more or other.has_more)
+
+
 class Evidence:
     """The written evidence about the topics of `prefix`."""
 
@@ -42,41 +62,66 @@ class Evidence:
 
     def shown(self) -> Iterator[StreamPosition]:
         """Yield the positions up to which all partitions have everything. A position without GTIDs has a file."""
-        job = self._of_job()
-        if job is not None:
-            yield job
-        if self._offsets is not None and (position := self._of_connector(self._offsets)) is not None:
+        places = self._of_job()
+        if places:
+            yield places[0].end.stream
+        if (position := _position(self._of_connector())) is not None:
             yield position
 
-    def _of_job(self) -> StreamPosition | None:
-        """Return what the control topic says of a job of the prefix; None without a job."""
+    def under_way(self) -> UnderWay:
+        """Return the tables whose snapshots are under way, as the job and the connector say."""
+        # A bucket without records for a long time shows an old place, and the beat is newer then.
+        newest = max(self._of_job(), key=lambda place: place.end.batch, default=None)
+        of_job = UnderWay() if newest is None else UnderWay(frozenset(newest.tables), newest.has_more)
+        return of_job | _snapshots(self._of_connector())
+
+    def _of_job(self) -> list[DeliveredPlace]:
+        """Return the places of a job of the prefix on the control topic, that of its slowest bucket first.
+
+        The result is empty without a job.
+        """
         try:
             owner = self._log.owner(_REQUEST_SECONDS)
             if owner is None or not owner.facts.job:
-                return None
+                return []
             records = recorded_batches(self._client, self._prefix, owner.facts.job, owner.buckets)
             batches = [record.batch for record in records.values()]
             oldest = next((each.place for each in records.values() if each.batch == min(batches)), None)
-            place = (oldest if len(records) == owner.buckets else None) or owner.facts.place
-            return None if place is None else delivered_place(place).end.stream
+            places = (oldest if len(records) == owner.buckets else None, owner.facts.place)
+            return [delivered_place(place) for place in places if place is not None]
         except (ClientError, IncsnapError):
-            return None
+            return []
 
-    def _of_connector(self, offsets: ConnectorOffsets) -> StreamPosition | None:
-        """Return the position that the connector has committed; None if there is none.
-
-        While the first snapshot is under way there is no position either.
-        """
+    def _of_connector(self) -> Mapping[str, Any]:
+        """Return the offset that the connector has committed; empty if there is none."""
+        if self._offsets is None:
+            return {}
         try:
-            kept = kept_offsets(self._client, offsets.topic).values()
+            kept = kept_offsets(self._client, self._offsets.topic).values()
         except IncsnapError:
-            return None
-        chosen = [each for each in kept if each.server == self._prefix and offsets.connector in ("", each.connector)]
-        content = chosen[0].content if len(chosen) == 1 else None
-        if content is None or content.get("snapshot"):
-            return None
-        try:
-            # `pos` is where the transaction begins whose events were sent in part; `gtids` are those before it.
-            return StreamPosition(GtidSet.parse(content.get("gtids") or ""), content["file"], int(content["pos"]))
-        except (ValueError, TypeError, KeyError):
-            return None
+            return {}
+        name = self._offsets.connector
+        chosen = [each for each in kept if each.server == self._prefix and name in ("", each.connector)]
+        return (chosen[0].content if len(chosen) == 1 else None) or {}
+
+
+def _position(content: Mapping[str, Any]) -> StreamPosition | None:
+    """Return the position in a connector's offset; None while its first snapshot is under way, or without an offset."""
+    if not content or content.get("snapshot"):
+        return None
+    try:
+        # `pos` is where the transaction begins whose events were sent in part; `gtids` are those before it.
+        return StreamPosition(GtidSet.parse(content.get("gtids") or ""), content["file"], int(content["pos"]))
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _snapshots(content: Mapping[str, Any]) -> UnderWay:
+    """Return the tables of a connector's offset whose snapshots are under way. Only incremental ones name tables."""
+    if str(content.get("snapshot") or False).lower() not in ("false", "incremental"):
+        return UnderWay(has_more=True)
+    try:
+        collections = json.loads(content.get(_COLLECTIONS) or "[]")
+        return UnderWay(frozenset(str(each[f"{_COLLECTIONS}_id"]) for each in collections))
+    except (ValueError, TypeError, KeyError):
+        return UnderWay(has_more=True)

@@ -12,6 +12,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import topic_config
 from incsnap.tables import TableId
 from incsnap.verify.both_sides import LiveSides, differing_columns
+from incsnap.verify.evidence import Evidence, UnderWay
 from incsnap.verify.kinds import DIFFERENCES, MISSING, STALE, UNVERIFIABLE, WRONG, is_behind, kind_of, older_record
 from incsnap.verify.proof import Events, LastRecord, TopicKey, Verdict
 from incsnap.verify.report import Difference, TableReport
@@ -20,7 +21,10 @@ from incsnap.verify.table_side import VerifiedTable, owned_keys
 
 
 class Naming:
-    """The naming of differences between `sides`. `tables`: those of each topic."""
+    """The naming of differences between `sides`. `tables`: those of each topic.
+
+    Call `note_snapshots` before the records are read that `name` is about.
+    """
 
     def __init__(
         self,
@@ -28,8 +32,17 @@ class Naming:
         settings: Settings,
         client: ClientSettings,
         tables: Mapping[str, Sequence[VerifiedTable]],
+        evidence: Evidence,
     ) -> None:
         self._sides, self._settings, self._client, self._tables = sides, settings, client, tables
+        self._evidence, self._under_way = evidence, UnderWay()
+
+    def note_snapshots(self) -> None:
+        """Note the tables whose snapshots are under way.
+
+        A snapshot may end before the differences have names, so the rows that it had not sent are noted before.
+        """
+        self._under_way |= self._evidence.under_way()
 
     def name(
         self,
@@ -41,6 +54,7 @@ class Naming:
 
         `cut`: topics whose oldest records are gone. Raise TableChanged if a statement changed a table.
         """
+        self.note_snapshots()
         later = self._later_events(outcomes)
         for key, outcome in outcomes.items():
             difference = self._named(key, outcome, later, cut)
@@ -97,6 +111,8 @@ class Naming:
             altered = None if later is None else later.altered.get(key[0])
             if is_behind(place, altered) or _has_other_columns(outcome.row, record):
                 return Difference(key[1], UNVERIFIABLE, note="a statement has changed the table behind its record")
+        if kind == MISSING and record is None and any(self._under_way.has(str(each.shape.id)) for each in owners):
+            return Difference(key[1], UNVERIFIABLE, note="its snapshot is under way")
         if kind == MISSING and record is None and key[0] in cut and not self._is_compacted(key[0]):
             return Difference(key[1], UNVERIFIABLE, note="the topic no longer has its oldest records")
         if kind == MISSING and record is None and (setting := self._leaves_out(owners[0].shape.id)):

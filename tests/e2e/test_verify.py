@@ -20,6 +20,7 @@ from lab.captured_database import CapturedDatabase
 from lab.running_job import write_properties
 from lab.servers import Servers
 from lab.table_designs import ORDERS
+from signals import send
 from tests.support.delivery import send_first_snapshot
 
 pytestmark = pytest.mark.servers
@@ -74,6 +75,29 @@ def test_changes_meanwhile_raise_no_false_alarm(play: CapturedDatabase) -> None:
     counts = {kind: count for kind, count in answers["orders"].items() if isinstance(count, int)}
     named = {kind: count for kind, count in counts.items() if count and kind not in ("equal", "unverifiable")}
     assert (code, named) == (0, {})
+
+
+def test_rows_that_a_running_snapshot_has_not_sent_are_not_called_missing(play: CapturedDatabase) -> None:
+    orders = play.create(ORDERS, 1_000)
+    with play.job({"snapshot.mode": "no_data"}) as job:
+        job.wait_until_streaming()
+        with play.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"UPDATE {orders.sql} SET qty = qty + 1 WHERE id = 42")
+        play.drain(job)
+        code, answers = verify(play, "--table", str(orders))
+        assert (code, answers["orders"]["missing"]) == (1, 999)
+
+        slowly = [(str(orders).replace(".", "\\."), "SLEEP(1) = 0")]
+        play.signal_by_row("slow", "execute-snapshot", send.snapshot_data([str(orders)], slowly))
+        job.wait_until("the snapshot's begin", lambda: "The snapshot begins" in play.log.read_text())
+        play.drain(job)
+        folder = play.folder / "differences"
+        code, answers = verify(play, "--table", str(orders), "--differences", str(folder))
+        shown = answers["orders"]
+        assert (code, shown["missing"], shown["unverifiable"]) == (2, 0, 999)
+        notes = {json.loads(line)["note"] for line in (folder / f"{orders}.jsonl").read_text().splitlines()}
+        assert notes == {"its snapshot is under way"}
+        job.kill()
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +17,11 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import ConnectorOffsets, KeptOffset
 from incsnap.kafka.control import CommittedBatch
 from incsnap.kafka.refusals import ClientError
+from incsnap.snapshot.commands import DataCollection
+from incsnap.snapshot.context import Request, SnapshotContext
 from incsnap.snapshot.delivered_place import complete_place
 from incsnap.snapshot.offset import Offset, TopicLayout
+from incsnap.tables import TableId
 from incsnap.verify import both_sides, evidence
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.both_sides import LiveSides
@@ -173,6 +176,64 @@ def test_two_connectors_of_one_prefix_show_nothing_if_the_file_names_none(monkey
 
     assert of_connector(monkeypatch, *both, name="") == []
     assert of_connector(monkeypatch, *both) == [_COMMITTED]
+
+
+# -- snapshots under way
+
+
+def snapshot_of(count: int) -> SnapshotContext:
+    """Return the state of a snapshot with `count` tables."""
+    collections = (DataCollection(TableId("d", f"t{number}")) for number in range(count))
+    return SnapshotContext(queue=tuple(Request("s", collection) for collection in collections))
+
+
+@pytest.mark.parametrize(("count", "has_other"), [(0, False), (2, False), (20, False), (21, True)])
+def test_the_tables_of_a_snapshot_of_the_job_are_under_way(
+    count: int, has_other: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = Offset("job", 12, position(12), TopicLayout(2), snapshot_of(count))
+    beat = Announcement(StartFacts("start", "job", place=complete_place(end, "choices")), buckets=2)
+    assert of_job(monkeypatch, beat, _BATCHES) == [position(7)]
+    under_way = Evidence(ClientSettings("k:9092"), "shop", None).under_way()
+
+    assert under_way.has("d.t0") == under_way.has("d.t1") == (count > 0)
+    assert under_way.has(f"d.t{count}") == has_other
+
+
+def test_an_old_place_of_an_idle_bucket_names_no_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    began = Offset("job", 7, position(7), TopicLayout(2), snapshot_of(1))
+    batches = {**_BATCHES, 1: CommittedBatch(7, place=complete_place(began, "choices"))}
+    ended = Announcement(StartFacts("start", "job", place=place(9)), buckets=2)
+
+    of_job(monkeypatch, ended, batches)
+    assert not Evidence(ClientSettings("k:9092"), "shop", None).under_way().has("d.t0")
+    of_job(monkeypatch, _OWNER, batches)
+    assert Evidence(ClientSettings("k:9092"), "shop", None).under_way().has("d.t0")
+
+
+_COLLECTIONS = "incremental_snapshot_collections"
+
+
+@pytest.mark.parametrize(
+    ("content", "tables"),
+    [
+        (_CONTENT, ()),
+        ({**_CONTENT, _COLLECTIONS: "[]"}, ()),
+        ({**_CONTENT, "snapshot": False, _COLLECTIONS: f'[{{"{_COLLECTIONS}_id":"d.t"}}]'}, ("d.t",)),
+        ({**_CONTENT, "snapshot": "incremental", _COLLECTIONS: f'[{{"{_COLLECTIONS}_id":"d.t"}}]'}, ("d.t",)),
+        # The offset of a first snapshot names no tables.
+        ({**_CONTENT, "snapshot": True}, ("d.t", "d.u")),
+        ({**_CONTENT, "snapshot": "INITIAL"}, ("d.t", "d.u")),
+        ({**_CONTENT, _COLLECTIONS: "torn"}, ("d.t", "d.u")),
+    ],
+)
+def test_the_tables_of_a_snapshot_of_the_connector_are_under_way(
+    content: dict[str, Any], tables: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_connector(monkeypatch, KeptOffset("c", "shop", content))
+    under_way = Evidence(ClientSettings("k:9092"), "shop", ConnectorOffsets("offsets", "c")).under_way()
+
+    assert [each for each in ("d.t", "d.u") if under_way.has(each)] == list(tables)
 
 
 # -- what a comparison makes of it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +15,7 @@ from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.verify import naming
+from incsnap.verify.evidence import UnderWay
 from incsnap.verify.histories import History
 from incsnap.verify.naming import Naming
 from incsnap.verify.proof import Events, Judgement, LastRecord, Low, RowPlace, TopicKey, Verdict
@@ -43,11 +44,13 @@ def named(
     last: RowPlace | None = None,
     older: tuple[LastRecord, ...] = (),
     settings: Mapping[str, str] | None = None,
+    under_way: Sequence[UnderWay] = (),
 ) -> tuple[str, str]:
     """Return the kind and the note of the difference that an outcome is; two empty texts for an equal key.
 
     `cut`: whether retention has removed records of the topic. `altered`: place of the last statement that changed the
     columns of the table. `last`: place of the key's last event in the binlog. `settings`: further ones of the file.
+    `under_way`: the tables whose snapshots are under way before the records are read, and behind.
     """
     key: TopicKey = (_TOPIC, _KEY)
     events = Events(RowPlace(1, 4), last={} if last is None else {key: last})
@@ -60,9 +63,11 @@ def named(
         histories={key: History(outcome.record, list(older))},
     )
     report = TableReport("d.t", _TOPIC)
-    made = Naming(
-        sides, from_properties({**NEEDED, **(settings or {})}).settings, ClientSettings("k:9092"), {_TOPIC: [_TABLE]}
-    )
+    looks = iter(under_way or (UnderWay(), UnderWay()))
+    evidence: Any = SimpleNamespace(under_way=lambda: next(looks))
+    whole = from_properties({**NEEDED, **(settings or {})}).settings
+    made = Naming(sides, whole, ClientSettings("k:9092"), {_TOPIC: [_TABLE]}, evidence)
+    made.note_snapshots()
     made.name({_TOPIC: [report]}, {key: outcome}, {_TOPIC} if cut else ())
     return next(((each.kind, each.note) for each in report.differences), ("", ""))
 
@@ -147,6 +152,27 @@ def test_a_row_that_the_first_snapshot_left_out_on_purpose_is_unverifiable_witho
     deleted = LastRecord(None, 0, 5, tombstone=True)
     assert named(Outcome(_ROW, deleted, _LOW, _DIFFERENT), settings=settings) == ("missing", "")
     assert named(Outcome(_ROW, _RECORD, _LOW, _DIFFERENT), settings=settings) == ("wrong", "")
+
+
+# -- a snapshot under way
+
+
+_NONE, _OWN = UnderWay(frozenset({"d.u"})), UnderWay(frozenset({"d.t"}))
+
+
+@pytest.mark.parametrize("looks", [(_OWN, _OWN), (_OWN, _NONE), (_NONE, _OWN), (UnderWay(has_more=True), _NONE)])
+def test_a_row_without_a_record_is_unverifiable_while_the_snapshot_of_its_table_is_under_way(
+    looks: tuple[UnderWay, UnderWay],
+) -> None:
+    expected = ("unverifiable", "its snapshot is under way")
+    assert named(Outcome(_ROW, None, _LOW, _DIFFERENT), under_way=looks) == expected
+    deleted = LastRecord(None, 0, 5, tombstone=True)
+    assert named(Outcome(_ROW, deleted, _LOW, _DIFFERENT), under_way=looks) == ("missing", "")
+    assert named(Outcome(_ROW, _RECORD, _LOW, _DIFFERENT), under_way=looks) == ("wrong", "")
+
+
+def test_a_snapshot_of_another_table_changes_no_name() -> None:
+    assert named(Outcome(_ROW, None, _LOW, _DIFFERENT), under_way=(_NONE, _NONE)) == ("missing", "")
 
 
 # -- a statement between the record and the row
