@@ -6,17 +6,21 @@ definitions say that the columns are the same ones (`RENAME COLUMN a TO b, RENAM
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from incsnap.ddl.alterations import Alteration, read_alter_table
 from incsnap.ddl.clauses import Clauses
 from incsnap.ddl.old_rows import Origins
 from incsnap.ddl.online_names import GH_OST, PT_OSC
+from incsnap.ddl.statements import first_word
 from incsnap.ddl.words import NotUnderstood, Words
 from incsnap.events import Session
 
 #: Words behind CREATE and DROP in a statement that changes an index alone.
 _OF_INDEX = frozenset(("INDEX", "UNIQUE", "FULLTEXT", "SPATIAL"))
+#: Words of clauses that may change rows and that an `Alteration` does not show.
+_NOT_OF_INDEXES = re.compile("PARTITION|TABLESPACE|ENGINE", re.IGNORECASE)
 
 
 def origins_behind(origins: Origins | None, alteration: Alteration | None, tool: str = "") -> Origins | None:
@@ -74,6 +78,26 @@ def read_alteration(sql: str, session: Session) -> Alteration | None:
         return read_alter_table(words)
     except NotUnderstood:
         return None
+
+
+def changes_indexes_alone(sql: str, session: Session) -> bool:
+    """Return True if a statement adds, drops or renames indexes of a table, and changes neither a row nor a column.
+
+    An index may be a key: whoever tells rows apart by a key looks at the table.
+    """
+    alteration = read_alteration(sql, session)
+    if alteration is None:
+        return False
+    if first_word(sql) != "ALTER":
+        return True
+    named = (alteration.keys, alteration.dropped_keys, alteration.renamed_keys)
+    # A clause about partitions or an engine may remove rows.
+    return (
+        any(named)
+        and not _NOT_OF_INDEXES.search(sql)
+        and alteration
+        == Alteration(keys=alteration.keys, dropped_keys=alteration.dropped_keys, renamed_keys=alteration.renamed_keys)
+    )
 
 
 def replaced_columns(statements: Iterable[str], session: Session) -> frozenset[str] | None:

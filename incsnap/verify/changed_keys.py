@@ -21,11 +21,12 @@ from incsnap.binlog.table_rows import Charsets
 from incsnap.binlog.tail import Tail
 from incsnap.columns.arrow import BytesArray
 from incsnap.config.settings import FrameSettings, Settings
+from incsnap.ddl.column_origins import changes_indexes_alone
 from incsnap.envelope.records import MARKED_OPERATIONS
 from incsnap.errors import BinlogError, IncsnapError
 from incsnap.events import SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
-from incsnap.mysql.catalog import charsets
+from incsnap.mysql.catalog import charsets, shapes_of
 from incsnap.mysql.session import dial
 from incsnap.snapshot.offset import TopicLayout
 from incsnap.tables import TableId
@@ -37,6 +38,7 @@ from incsnap.verify.proof import Events, Low, RowPlace, TopicKey
 from incsnap.verify.record_reading import read_keys
 from incsnap.verify.sampling import ALL_KEYS, Sample
 from incsnap.verify.table_side import VerifiedTable
+from incsnap.verify.verified_tables import without_defaults
 
 #: Bytes of binlog that are decoded at once.
 _BATCH_BYTES = 16 << 20
@@ -197,14 +199,24 @@ class ChangedKeys:
         return Events(since, noted.last, noted.due, noted.changed, altered)
 
     def _follow(self, change: SchemaChange, low: Low, altered: dict[str, RowPlace]) -> None:
-        """Note the place of a statement that changed columns. Raise TableChanged if it is not of `low`."""
+        """Note the place of a statement that changed columns or rows. Raise TableChanged if it is not of `low`."""
         touched = [table for table in self._tables if change.touches(table)]
+        is_index = bool(touched) and changes_indexes_alone(change.sql, change.session)
         gtid = change.origin.gtid if change.origin else ""
-        if touched and not _is_in(gtid, low.executed):
+        is_new = bool(touched) and not _is_in(gtid, low.executed)
+        # An index may be a key, which then tells rows apart and names records.
+        if is_index and not (is_new and self._have_other_keys(touched)):
+            return
+        if is_new:
             raise TableChanged(f"a statement changed a table meanwhile: {change.sql[:200]}", tables=touched)
         if change.origin and not (change.truncates or change.moves_rows_in):
             at = place_in_log(change.origin.file, change.origin.pos)
             altered |= {self._tables[table].topic: at for table in touched}
+
+    def _have_other_keys(self, tables: Sequence[TableId]) -> bool:
+        """Return True if the server has other columns or another key for one of `tables` now."""
+        now = shapes_of(self._connection, tables)
+        return any(now.get(table) != without_defaults(self._tables[table].shape) for table in tables)
 
     def _before(self, since: RowPlace, low: Low) -> tuple[GtidSet, RowPlace]:
         """Return the transactions before the file of `since`, and the place from which on all events are read."""

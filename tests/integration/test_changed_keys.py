@@ -200,6 +200,40 @@ def test_a_statement_that_changes_the_table_is_an_error(
 
 
 @pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE INDEX i ON t (v)",
+        "DROP INDEX j ON t",
+        "ALTER TABLE t ADD UNIQUE i (v)",
+        "ALTER TABLE t RENAME KEY j TO i",
+    ],
+)
+def test_a_statement_about_indexes_changes_no_row(
+    connection: Connection[Any], cursor: Cursor, settings: Settings, database: str, statement: str
+) -> None:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT, KEY j (v))")
+    table = table_of(connection, settings, database)
+    log, low = Log(connection, settings, table), low_of(connection)
+    cursor.execute(statement)
+    cursor.execute("INSERT INTO t VALUES (1, 1)")
+
+    assert log.events(low).changed == {(table.topic, b'{"id":1}')}
+    # The CREATE TABLE is the last one that counts.
+    assert log.events(low_of(connection), since=low).altered[table.topic] < low.end
+
+
+def test_an_index_that_becomes_the_key_is_an_error(
+    connection: Connection[Any], cursor: Cursor, settings: Settings, database: str
+) -> None:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL)")
+    log, low = Log(connection, settings, table_of(connection, settings, database)), low_of(connection)
+    cursor.execute("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)")
+
+    with pytest.raises(TableChanged):
+        log.events(low)
+
+
+@pytest.mark.parametrize(
     ("columns", "values", "keys"),
     [
         ("k BIGINT PRIMARY KEY", "(5), (-1)", [b'{"k":5}', b'{"k":-1}']),

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from incsnap.ddl.column_origins import defaults_behind, origins_behind, read_alteration, replaced_columns
+from incsnap.ddl.column_origins import (
+    changes_indexes_alone,
+    defaults_behind,
+    origins_behind,
+    read_alteration,
+    replaced_columns,
+)
 from incsnap.ddl.online_names import GH_OST, PT_OSC, SPIRIT
 from incsnap.events import Session
 
@@ -114,3 +120,30 @@ def test_a_column_is_replaced_if_another_one_has_its_name(clauses: list[str], re
 def test_another_statement_replaces_no_column() -> None:
     for sql in ("DROP TABLE t", "RENAME TABLE t TO u", "DROP INDEX i ON t", "TRUNCATE t", "`", "ALTER VIEW DROP"):
         assert replaced_columns([sql], SESSION) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("CREATE INDEX i ON t (v)", True),
+        ("create unique index i on t (v)", True),
+        ("DROP INDEX i ON t", True),
+        ("ALTER TABLE t ADD INDEX i (v), DROP KEY j, ALGORITHM=INPLACE", True),
+        ("/* a migration */ ALTER TABLE t RENAME INDEX i TO j", True),
+        ("ALTER TABLE t ADD INDEX i (v), ADD w INT", False),
+        ("ALTER TABLE t ADD w INT UNIQUE", False),
+        ("ALTER TABLE t ADD INDEX i (v), ALTER v SET DEFAULT 5", False),
+        ("ALTER TABLE t DROP PARTITION p", False),
+        ("ALTER TABLE t ADD INDEX i (v) PARTITION BY HASH (id)", False),
+        ("ALTER TABLE t DROP INDEX i, ENGINE=BLACKHOLE", False),
+        ("ALTER TABLE t ENGINE=InnoDB", False),
+        ("ALTER TABLE t ADD INDEX i (v), RENAME TO u", False),
+        ("ALTER TABLE t ADD INDEX i (v), CONVERT TO CHARACTER SET latin1", False),
+        ("CREATE TABLE t (id INT)", False),
+        ("DROP TABLE t", False),
+        ("TRUNCATE TABLE t", False),
+        ("ALTER TABLE t what is this", False),
+    ],
+)
+def test_a_statement_about_indexes_alone_changes_no_row(sql: str, expected: bool) -> None:
+    assert changes_indexes_alone(sql, SESSION) == expected
