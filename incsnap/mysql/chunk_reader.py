@@ -18,11 +18,22 @@ from incsnap.errors import ChunkFailed, ServerUnreachable
 from incsnap.mysql.driver_internals import read_time_out
 from incsnap.mysql.session import error_of, is_gone
 from incsnap.mysql.text_rows import BLOCK_BYTES, columns_of, fetch_rows
-from incsnap.tables import TableShape, quote
+from incsnap.tables import TableId, TableShape, quote
 from incsnap.types.column_type import ColumnType, describe
 
 #: Seconds that the client waits longer than the server, so that the server's own error arrives.
 _GRACE_SECONDS = 5.0
+
+
+class TableLocked(ChunkFailed):
+    """An error: another session has locked a table, so a SELECT has not begun."""
+
+    hint = "`SELECT * FROM performance_schema.metadata_locks` shows which session has locked the table."
+
+    @staticmethod
+    def text(table: TableId) -> str:
+        """Return the message about `table`."""
+        return f"{table} is locked by another session"
 
 
 def read_chunk(
@@ -82,7 +93,7 @@ def stream_rows(connection: Any, shape: TableShape, from_where_sql: str, needed:
 
     A batch read of a table as a DataFrame uses this. Memory is limited, time is not. All rows belong to one moment. The
     server waits while the caller uses a block (net_write_timeout). Raise ServerUnreachable if the connection breaks,
-    and ChunkFailed if the server fails.
+    TableLocked before the first block, and ChunkFailed if the server fails.
     """
     indexes = sorted(needed)
     types = [describe(shape.columns[index], shape.id) for index in indexes]
@@ -98,6 +109,8 @@ def stream_rows(connection: Any, shape: TableShape, from_where_sql: str, needed:
         code, text = error_of(error)
         if is_gone(error):
             raise ServerUnreachable(f"The connection to MySQL was lost: {text}") from None
+        if code == ER.LOCK_WAIT_TIMEOUT:
+            raise TableLocked(TableLocked.text(shape.id)) from None
         raise ChunkFailed(f"{shape.id}: the server could not read the table: error {code}, {text}") from None
 
 

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from pymysql.connections import Connection
@@ -24,7 +25,7 @@ from incsnap.verify.evidence import Evidence
 from incsnap.verify.histories import History, PartitionFacts, note_places, note_records
 from incsnap.verify.proof import Events, LastRecord, Low, Reached, RowPlace, TopicKey
 from incsnap.verify.sampling import ALL_KEYS, Sample
-from incsnap.verify.table_side import VerifiedTable, read_by_keys
+from incsnap.verify.table_side import LOCKED_SECONDS, VerifiedTable, read_by_keys, when_unlocked
 from incsnap.verify.topic_side import PartitionPart, parts_between, read_parts, record_within
 from signals import exact_json
 
@@ -39,7 +40,10 @@ _PRINTED_FLOAT = "printed float"
 
 
 class LiveSides:
-    """The sides of `tables`, by topic. `ends`, `histories` and `facts` are those of the whole tables' topics."""
+    """The sides of `tables`, by topic. `ends`, `histories` and `facts` are those of the whole tables' topics.
+
+    A table may be locked for `locked_seconds`. After that `select` raises TableLocked.
+    """
 
     def __init__(
         self,
@@ -49,9 +53,10 @@ class LiveSides:
         tables: Mapping[str, Sequence[VerifiedTable]],
         evidence: Evidence,
         allowance: Allowance,
+        locked_seconds: float = LOCKED_SECONDS,
     ) -> None:
         self._connection, self._settings, self._client, self._tables = connection, settings, client, tables
-        self._allowance = allowance
+        self._allowance, self._locked_seconds = allowance, locked_seconds
         by_id = {table.shape.id: table for of_topic in tables.values() for table in of_topic}
         self._changed = ChangedKeys(connection, settings, by_id, allowance)
         self._admin = admin_client(client)
@@ -84,11 +89,12 @@ class LiveSides:
             own = [key for key in keys if key[0] == topic]
             for table in tables:
                 for begin in range(0, len(own), _KEYS_OF_STEP):
-                    self._allowance.go_on()
                     # No SELECT is open during the rest: the server would end it after a minute.
                     with self._allowance.work():
                         part = own[begin : begin + _KEYS_OF_STEP]
-                        for key, row, home in read_by_keys(self._connection, self._settings, table, part):
+                        read = partial(read_by_keys, self._connection, self._settings, table, part)
+                        rows = when_unlocked(table.shape.id, self._locked_seconds, self._allowance, read)
+                        for key, row, home in rows:
                             self._rows[key], self._homes[key] = row, home
                             self._owners.setdefault(key, []).append(table)
         return self._rows

@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import ConnectorOffsets
 from incsnap.kafka.topic_ends import topic_ends
 from incsnap.mysql import catalog, watermarks
+from incsnap.mysql.chunk_reader import TableLocked
 from incsnap.planner.key_ranges import ranges_of
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.both_sides import LiveSides
@@ -33,7 +35,7 @@ from incsnap.verify.proof import Low, RowPlace, TopicKey, observe
 from incsnap.verify.report import Difference, TableReport
 from incsnap.verify.rounds import Limits, settle
 from incsnap.verify.sampling import Sample
-from incsnap.verify.table_side import VerifiedTable
+from incsnap.verify.table_side import VerifiedTable, when_unlocked
 from incsnap.verify.topic_side import parts_between
 from incsnap.verify.whole_tables import TopicCounts, WholeTables
 
@@ -43,6 +45,8 @@ log = logging.getLogger(__name__)
 _RANGE_ROWS = 200_000
 #: What a report says about a table that a statement changed.
 CHANGED = "A statement changed the table while it was compared."
+#: What a report says about a table that cannot be read.
+LOCKED = "Another session has locked the table, or a table of the same topic. Run the command again later."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +90,21 @@ class Course:
         self._tables, self._kept, self._resources = tables, kept, resources
         self._members = [table for of_topic in tables.values() for table in of_topic]
         allowance, progress = self._resources.allowance, self._resources.progress
+        self._locked_seconds = resources.limits.wait_seconds
         self._whole = WholeTables(
-            resources.spark, self._settings, self._members, kept, self._resources.sample, allowance, progress
+            resources.spark,
+            self._settings,
+            self._members,
+            kept,
+            self._resources.sample,
+            allowance,
+            progress,
+            self._locked_seconds,
         )
         evidence = Evidence(self._client, self._settings.topic_prefix, self._resources.offsets)
-        self._sides = LiveSides(self._connection, self._settings, self._client, tables, evidence, allowance)
+        self._sides = LiveSides(
+            self._connection, self._settings, self._client, tables, evidence, allowance, self._locked_seconds
+        )
         self._naming = Naming(self._sides, self._settings, self._client, tables, evidence)
         self._counts: dict[str, TopicCounts] = {}
         self._rows: dict[str, int] = {}
@@ -100,7 +114,8 @@ class Course:
     def run(self, reports: Mapping[str, Sequence[TableReport]]) -> None:
         """Compare, and fill in the reports. Raise TableChanged if a statement changed a table.
 
-        Raise ConfigError or TooManyChanges if too many keys differ or changed meanwhile.
+        Raise TableLocked if a table is locked for longer than the topics are waited for. Raise ConfigError or
+        TooManyChanges if too many keys differ or changed meanwhile.
         """
         try:
             seen = observe(self, None)
@@ -166,10 +181,10 @@ class Course:
             for count, (report, again) in zip(counts, before, strict=True):
                 if count:
                     report.repaired = count - sum(each.key in again for each in report.differences)
-        except TableChanged:
+        except (TableChanged, TableLocked) as error:
             for topic, again in repaired.items():
                 for report in reports[topic] if again else ():
-                    report.refused = CHANGED
+                    report.refused = LOCKED if isinstance(error, TableLocked) else CHANGED
 
     # -- the sides of whole tables, for `observe`
 
@@ -216,5 +231,6 @@ class Course:
         count, table = rows // _RANGE_ROWS, self._members[number].shape.id
         if count <= 1:
             return [KeptRange(number)]
-        parts = ranges_of(self._connection, self._settings, table, count)
+        ask = partial(ranges_of, self._connection, self._settings, table, count)
+        parts = when_unlocked(table, self._locked_seconds, self._resources.allowance, ask)
         return [KeptRange(number, part.order, part.lower, part.upper) for part in parts]

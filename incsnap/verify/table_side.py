@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pymysql.connections import Connection
+from pymysql.constants import ER
 
 from incsnap.columns.arrow import Array, Columns, RecordBatch
 from incsnap.config.settings import Settings
@@ -24,24 +25,28 @@ from incsnap.envelope.sources import SourceConstants
 from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ChunkFailed, ServerUnreachable
 from incsnap.gtid import GtidSet
-from incsnap.mysql.chunk_reader import stream_rows
-from incsnap.mysql.session import connect, query
+from incsnap.mysql.chunk_reader import TableLocked, stream_rows
+from incsnap.mysql.session import QueryRefusedError, connect, query
 from incsnap.mysql.watermarks import wait_until_executed
 from incsnap.planner.key_ranges import RangePart, range_tail
 from incsnap.snapshot.chunk_query import any_of
-from incsnap.tables import TableShape
+from incsnap.tables import TableId, TableShape
 from incsnap.tasks.formats import format_of
+from incsnap.verify.allowance import Allowance
 from incsnap.verify.avro_reading import respelled
 from incsnap.verify.proof import TopicKey
 from incsnap.verify.record_reading import RecordForm, read_keys, read_rows
 from incsnap.verify.sampling import ALL_KEYS, Sample
 
+T = TypeVar("T")
 #: The columns of the table side: the bytes of the record's key, the key without its schema, and the row.
 TABLE_ROWS = pa.schema([("record_key", pa.binary()), ("key", pa.binary()), ("row", pa.binary())])
 #: Seconds that the server waits for a task that takes no rows.
 _PATIENCE_SECONDS = 3600
 #: Seconds that a server may take until it has executed what a SELECT must see.
 _LATE_SECONDS = 20.0
+#: Seconds that a table may be locked.
+LOCKED_SECONDS = 30.0
 #: Keys of one SELECT.
 _KEYS_TOGETHER = 2_000
 #: What records show for the zero date of a TIMESTAMP that is NOT NULL.
@@ -84,15 +89,18 @@ def read_range(
     *,
     behind: GtidSet | None = None,
     sample: Sample = ALL_KEYS,
+    locked_seconds: float = LOCKED_SECONDS,
 ) -> Iterator[RecordBatch]:
     """Yield the rows of a range of the key, with the columns of TABLE_ROWS.
 
     `behind`: transactions that the server must have executed before the SELECT. `sample`: the keys that are read. Raise
-    ServerUnreachable if the server has not executed them in time.
+    ServerUnreachable if the server has not executed them in time. Raise TableLocked if the table is locked for longer
+    than `locked_seconds`.
     """
     format_ = format_of(settings, table.shape)
     with closing(connect(settings.mysql, read_timeout=float(_PATIENCE_SECONDS))) as connection:
-        query(connection, f"SET SESSION net_write_timeout = {_PATIENCE_SECONDS}")
+        locked = max(1, round(locked_seconds))
+        query(connection, f"SET SESSION net_write_timeout = {_PATIENCE_SECONDS}, lock_wait_timeout = {locked}")
         if behind is not None:
             try:
                 wait_until_executed(connection, behind, _LATE_SECONDS)
@@ -122,13 +130,30 @@ def _sampled(
     yield from _rows_of_keys(connection, format_, table, [key for keys in chosen for key in keys.to_pylist()])
 
 
+def when_unlocked(table: TableId, seconds: float, allowance: Allowance, call: Callable[[], T]) -> T:
+    """Return what `call` returns, which reads `table`. Call it again while the table is locked.
+
+    Raise TableLocked if the table is locked for longer than `seconds`, and VerificationStopped.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        allowance.go_on()
+        try:
+            return call()
+        except (TableLocked, QueryRefusedError) as error:
+            if isinstance(error, QueryRefusedError) and error.code != ER.LOCK_WAIT_TIMEOUT:
+                raise
+            if time.monotonic() >= deadline:
+                raise TableLocked(TableLocked.text(table)) from None
+
+
 def read_by_keys(
     connection: Connection[Any], settings: Settings, table: VerifiedTable, keys: Collection[TopicKey]
 ) -> list[tuple[TopicKey, bytes, int | None]]:
     """Return the rows of `keys`, each with its key and with the partition of the key (None: unknown).
 
     A key may have no row or, if it is no primary key, several. A row counts only if its record key has the same bytes:
-    a case-insensitive index finds other rows too.
+    a case-insensitive index finds other rows too. Raise TableLocked if another session has locked the table.
     """
     format_ = format_of(settings, table.shape)
     rows: list[tuple[TopicKey, bytes, int | None]] = []

@@ -18,12 +18,13 @@ from incsnap.errors import ConfigError
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import ConnectorOffsets
 from incsnap.mysql import catalog, watermarks
+from incsnap.mysql.chunk_reader import TableLocked
 from incsnap.mysql.online_tables import captured_tables
 from incsnap.mysql.session import connect
 from incsnap.tables import TableId, TableShape
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.changed_keys import TableChanged
-from incsnap.verify.course import CHANGED, Course, Resources, open_sides
+from incsnap.verify.course import CHANGED, LOCKED, Course, Resources, open_sides
 from incsnap.verify.kept_sides import held
 from incsnap.verify.progress import Progress
 from incsnap.verify.proof import TopicKey
@@ -151,7 +152,8 @@ def _compare(
     """Compare `tables`, by topic, and fill in their reports. Return the course; None if no attempt succeeded.
 
     An attempt ends if a statement changes a table. Another one begins, without topics whose tables have other columns
-    now, and without those that statements have changed too often.
+    now, and without those that statements have changed too often. An attempt also ends if a table stays locked. Another
+    one begins without its topic.
     """
     left, changes = dict(tables), Counter[str]()
     while left:
@@ -162,14 +164,35 @@ def _compare(
             course.run({topic: reports[topic] for topic in left})
             sides.remove()
             return course
+        except TableLocked as error:
+            log.warning("The comparison begins again without a topic: %s", error.message)
+            locked = [each.topic for each in members if TableLocked.text(each.shape.id) == error.message]
+            if not locked:
+                raise
+            _refuse(left, reports, locked, LOCKED)
+            continue
         except TableChanged as error:
             log.warning("The comparison begins again: %s", error.message)
             again = catalog.shapes_of(resources.connection, [table.shape.id for table in members])
             changes.update({table.topic for table in members if table.shape.id in error.tables})
-        for topic, of_topic in list(left.items()):
-            is_other = any(again.get(table.shape.id) != without_defaults(table.shape) for table in of_topic)
-            if is_other or changes[topic] >= _ATTEMPTS:
-                del left[topic]
-                for report in reports[topic]:
-                    report.refused = CHANGED
+        others = [
+            topic
+            for topic, of_topic in left.items()
+            if changes[topic] >= _ATTEMPTS
+            or any(again.get(table.shape.id) != without_defaults(table.shape) for table in of_topic)
+        ]
+        _refuse(left, reports, others, CHANGED)
     return None
+
+
+def _refuse(
+    left: dict[str, Sequence[VerifiedTable]],
+    reports: Mapping[str, Sequence[TableReport]],
+    topics: Sequence[str],
+    why: str,
+) -> None:
+    """Give no answer about `topics`, and take them out of `left`."""
+    for topic in topics:
+        del left[topic]
+        for report in reports[topic]:
+            report.refused = why

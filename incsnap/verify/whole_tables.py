@@ -34,7 +34,7 @@ from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.sampling import Sample
 from incsnap.verify.side_blocks import BlockFacts, stream_of, table_block, table_columns, topic_block
 from incsnap.verify.side_slices import Offsets, hash_ranges, offsets_of, spread
-from incsnap.verify.table_side import VerifiedTable, read_range
+from incsnap.verify.table_side import LOCKED_SECONDS, VerifiedTable, read_range
 from incsnap.verify.topic_side import PartitionPart, hashed_records, read_chosen
 
 P = TypeVar("P")
@@ -59,6 +59,7 @@ class WholeTables:
     """The comparison of `tables` in the sample of `sample`, with what it reads kept in `sides`.
 
     Tables of one topic have one form. With a limit of tasks, one job of Spark runs at a time, with so many tasks.
+    A table may be locked for `locked_seconds`.
     """
 
     def __init__(
@@ -70,7 +71,9 @@ class WholeTables:
         sample: Sample,
         allowance: Allowance,
         progress: Progress,
+        locked_seconds: float = LOCKED_SECONDS,
     ) -> None:
+        self._locked_seconds = locked_seconds
         self._jobs = PartJobs(spark.sparkContext, allowance)
         self._settings, self._tables, self._sides, self._sample = settings, tables, sides, sample
         self._forms = {table.topic: table.form for table in tables}
@@ -88,9 +91,11 @@ class WholeTables:
         """
         self._ranges = ranges
         settings, tables, seed, sample = self._settings.to_json(), self._tables, self._sides.seed, self._sample
+        locked = self._locked_seconds
 
         def read(each: KeptRange) -> bytes:
-            rows = aside(read_range(Settings.from_json(settings), tables[each.table], each.part, sample=sample))
+            own, table = Settings.from_json(settings), tables[each.table]
+            rows = aside(read_range(own, table, each.part, sample=sample, locked_seconds=locked))
             return table_block(table_columns(batch.column("key"), batch.column("row"), seed) for batch in rows)
 
         self._read(ROWS, ranges, lambda each: rows_of.get(each.table, 0), read)

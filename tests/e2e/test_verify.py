@@ -100,6 +100,20 @@ def test_rows_that_a_running_snapshot_has_not_sent_are_not_called_missing(play: 
         job.kill()
 
 
+def test_a_locked_table_has_no_answer_and_the_other_tables_have_one(play: CapturedDatabase) -> None:
+    orders = play.create(ORDERS, 100)
+    with play.job({"snapshot.mode": "initial"}) as job:
+        send_first_snapshot(play, job)
+        with play.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLES {orders.sql} WRITE")
+            code, answers = verify(play, "--wait", "3")
+            cursor.execute("UNLOCK TABLES")
+    assert code == 2
+    assert answers.pop("orders")["refused"].startswith("Another session has locked the table")
+    assert answers
+    assert all(each["equal"] for each in answers.values())
+
+
 @contextlib.contextmanager
 def writers(play: CapturedDatabase, table: TableId) -> Iterator[Callable[[], int]]:
     """Change rows until the block ends: updates, deletions, insertions, changes of keys, XA transactions.

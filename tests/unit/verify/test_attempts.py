@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from incsnap.mysql.chunk_reader import TableLocked
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.verify import verification
 from incsnap.verify.changed_keys import TableChanged
-from incsnap.verify.course import CHANGED
+from incsnap.verify.course import CHANGED, LOCKED
 from incsnap.verify.report import TableReport
 from incsnap.verify.table_side import VerifiedTable
 from incsnap.verify.verified_tables import without_defaults
@@ -36,6 +37,8 @@ class Attempts:
     #: Return the tables that statements change in an attempt, by its number from 1 on; none: the attempt succeeds.
     changes: Callable[[int], Sequence[VerifiedTable]]
     tables: Mapping[str, Sequence[VerifiedTable]] = field(default_factory=lambda: _TABLES)  #: tables, by topic
+    #: Return a table that stays locked in an attempt, by its number from 1 on; None: no table does.
+    locks: Callable[[int], VerifiedTable | None] = lambda number: None
     #: Shapes that tables have after statements. None: the table is gone.
     now: Mapping[TableId, TableShape | None] = field(default_factory=dict)
     compared: list[list[str]] = field(default_factory=list)  #: topics of each attempt
@@ -69,6 +72,8 @@ class Attempts:
         def run(reports: Mapping[str, Sequence[TableReport]]) -> None:
             assert list(reports) == list(left)
             self.compared.append(list(left))
+            if locked := self.locks(len(self.compared)):
+                raise TableLocked(TableLocked.text(locked.shape.id))
             if changed := self.changes(len(self.compared)):
                 raise TableChanged("a statement", tables=[table.shape.id for table in changed])
 
@@ -148,3 +153,12 @@ def test_defaults_are_no_other_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     _, refused = attempts.run(monkeypatch)
 
     assert (refused, attempts.compared) == ({}, [["t"], ["t"]])
+
+
+def test_a_table_that_stays_locked_is_left_out_with_the_tables_of_its_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = Attempts(lambda number: [], locks=lambda number: _V if number == 1 else None)
+
+    course, refused = attempts.run(monkeypatch)
+
+    assert (course is not None, refused) == (True, {"d.u": LOCKED, "d.v": LOCKED})
+    assert attempts.compared == [["t", "uv"], ["t"]]

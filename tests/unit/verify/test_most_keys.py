@@ -13,6 +13,7 @@ from incsnap.gtid import GtidSet
 from incsnap.verify import compared_sides, course
 from incsnap.verify.compared_sides import TooManyDiffer
 from incsnap.verify.proof import Events, Low, Observation, RowPlace
+from incsnap.verify.rounds import Limits
 
 _PLACE = RowPlace(1, 4)
 _LOW = Low(GtidSet(), _PLACE)
@@ -47,6 +48,7 @@ def refusal(monkeypatch: pytest.MonkeyPatch, differing: range | None, changed: r
         spark=None,
         allowance=None,
         offsets=None,
+        limits=Limits(),
         progress=SimpleNamespace(begin=lambda step: None),
         sample=SimpleNamespace(has=lambda keys: np.ones(len(keys), np.bool_)),
     )
