@@ -138,9 +138,10 @@ def _messages(consumer: Consumer, part: PartitionPart) -> Iterator[list[Message]
         read = consumer.consume(_AT_ONCE, timeout=0.2)
         if read:
             deadline = time.monotonic() + _SILENCE_SECONDS
-        for error in [error for message in read if (error := message.error()) is not None]:
+        for message, error in [(message, error) for message in read if (error := message.error()) is not None]:
             if error.code() == KafkaError._PARTITION_EOF:
-                is_over = True
+                # Behind a new leader a partition may end before the stated end for a moment. Other records then follow.
+                is_over = is_over or (message.offset() or 0) >= part.end
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 raise RecordsRemoved(
                     f"{part.topic}, partition {part.partition}: the record of offset {part.begin} is gone"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.mysql import catalog, watermarks
 from incsnap.tables import TableId
 from incsnap.tasks.formats import format_of
@@ -123,6 +125,43 @@ def test_a_topic_that_loses_its_oldest_records_while_it_is_read_is_not_judged(to
         list(messages_of(ClientSettings(kafka_address), [part]))
     rest = PartitionPart(topic.name, 0, 2, 3)
     assert [len(messages) for _, messages in messages_of(ClientSettings(kafka_address), [rest])] == [1]
+
+
+def test_records_are_read_up_to_an_open_transaction_and_over_aborted_ones(topic: Topic, kafka_address: str) -> None:
+    settings = {"bootstrap.servers": kafka_address}
+    place = ("binlog.000001", 120)
+    topic.send(0, 0, place)
+    aborted, waiting = (Producer({**settings, "transactional.id": f"{topic.name}-{name}"}) for name in "ab")
+    for producer in (aborted, waiting):
+        producer.init_transactions(30)
+        producer.begin_transaction()
+    aborted.produce(topic.name, b"gone", b"k", 0)
+    aborted.flush(30)
+    aborted.abort_transaction(30)
+    topic.send(0, 1, place)
+    client = ClientSettings(kafka_address)
+    # Two records of one partition, one that was aborted, and a marker.
+    end = end_behind(client, topic, 4)
+    waiting.produce(topic.name, b"open", b"k", 0)
+    waiting.flush(30)
+    topic.send(0, 2, place)
+
+    assert end_behind(client, topic, 4) == end
+    assert keys_up_to(client, topic, end) == [b'{"id":0}', b'{"id":1}']
+    waiting.abort_transaction(30)
+    assert keys_up_to(client, topic, end_behind(client, topic, 7)) == [b'{"id":0}', b'{"id":1}', b'{"id":2}']
+
+
+def end_behind(client: ClientSettings, topic: Topic, least: int) -> int:
+    """Return the end of partition 0 once it is at `least` or behind. Kafka writes markers behind its answer."""
+    while (end := topic_ends(client, {topic.name: _PARTITIONS})[topic.name, 0]) < least:
+        time.sleep(0.01)
+    return end
+
+
+def keys_up_to(client: ClientSettings, topic: Topic, end: int) -> list[bytes | None]:
+    part = PartitionPart(topic.name, 0, 0, end)
+    return [each.key() for _, messages in messages_of(client, [part]) for each in messages]
 
 
 def test_a_key_that_moved_with_the_number_of_partitions_waits_for_both(topic: Topic) -> None:
