@@ -18,19 +18,20 @@ from incsnap.kafka.topics import admin_client, partition_counts
 _REQUEST_SECONDS = 30.0
 
 
-def topic_ends(client: ClientSettings, topics: Mapping[str, int], *, first: bool = False) -> dict[tuple[str, int], int]:
+def topic_ends(
+    client: ClientSettings, topics: Mapping[str, int], *, first: bool = False, committed: bool = True
+) -> dict[tuple[str, int], int]:
     """Return the end of each partition of `topics`: the offset behind its last committed record.
 
-    `topics`: how many partitions each topic has. `first`: return the offsets of the first records instead. Raise
-    ServerUnreachable if Kafka does not answer.
+    `topics`: how many partitions each topic has. `first`: return the offsets of the first records instead. Without
+    `committed`, records of open transactions count too. Raise ServerUnreachable if Kafka does not answer.
     """
     spec: Any = (OffsetSpec.earliest if first else OffsetSpec.latest)()  # type: ignore[no-untyped-call]
     asked = {TopicPartition(topic, number): spec for topic, count in topics.items() for number in range(count)}
     admin = AdminClient(client.for_admin())
+    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     try:
-        answers = admin.list_offsets(
-            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_REQUEST_SECONDS
-        )
+        answers = admin.list_offsets(asked, isolation_level=level, request_timeout=_REQUEST_SECONDS)
         return {(each.topic, each.partition): answer.result().offset for each, answer in answers.items()}
     except KafkaException as error:
         raise ServerUnreachable(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -33,6 +34,8 @@ from signals import exact_json
 _DOUBLE_DIGITS = 17
 #: Keys of one step of reading rows, some tenths of a second.
 _KEYS_OF_STEP = 10_000
+#: Seconds in which transactions get their markers, and between two looks.
+_UNDECIDED_SECONDS, _LOOK_SECONDS = 5.0, 0.05
 #: A place behind all others.
 _EVERYTHING = RowPlace(1 << 62, 0)
 #: The kind of a FLOAT that a SELECT of MySQL may have printed, with six digits.
@@ -106,7 +109,7 @@ class LiveSides:
     def topic(self, keys: Collection[TopicKey]) -> TopicNow:
         delivered = self._delivered()
         self._require_partitions()
-        ends = topic_ends(self._client, self._counts)
+        ends, undecided = self._ends(decided=delivered is not None)
         for key in keys:
             self.histories.setdefault(key, History())
         parts = read_parts(self._client, parts_between(self.ends, ends), self._forms)
@@ -120,7 +123,22 @@ class LiveSides:
         end = place_in_log(*watermarks.high_watermark(self._connection))
         places = (place for each in self.facts.values() for place in (each.last, each.snapshot) if place)
         weak = max((place for place in places if place <= end), default=None)
-        return TopicNow(self, self._rows, self._homes, delivered, weak, end)
+        return TopicNow(self, self._rows, self._homes, delivered, undecided, weak, end)
+
+    def _ends(self, *, decided: bool) -> tuple[dict[tuple[str, int], int], Collection[tuple[str, int]]]:
+        """Return the ends of the partitions, and the partitions that may lack what was delivered.
+
+        Kafka says that a transaction is committed before all partitions have its marker. Until then its records cannot
+        be read. So with `decided` wait until all that is written now is committed or aborted.
+        """
+        written = topic_ends(self._client, self._counts, committed=False) if decided else {}
+        deadline = time.monotonic() + _UNDECIDED_SECONDS
+        while True:
+            ends = topic_ends(self._client, self._counts)
+            undecided = [each for each, end in written.items() if ends[each] < end]
+            if not undecided or time.monotonic() >= deadline:
+                return ends, undecided
+            self._allowance.sleep(_LOOK_SECONDS)
 
     def _require_partitions(self) -> None:
         """Raise TopicChanged if a topic has got more partitions: nothing has read their records."""
@@ -191,6 +209,7 @@ class TopicNow:
     rows: Mapping[TopicKey, bytes]  #: the tables' rows
     homes: Mapping[TopicKey, int | None]  #: partition of each key of a row; None: unknown
     delivered: RowPlace | None  #: place up to which a job or connector says that all is delivered; None: unknown
+    undecided: Collection[tuple[str, int]]  #: partitions that may lack it: their transactions have no markers yet
     weak: RowPlace | None  #: highest place that any record shows; None: no record shows one
     #: Where the server's binlog ended behind the reading. A record of a later place is of another server, before a
     #: failover.
@@ -221,7 +240,9 @@ class TopicNow:
         numbers = partitions or range(self.sides.partitions(key[0]))
         lasts = [self.sides.facts.get((key[0], number), PartitionFacts()).last for number in numbers]
         own = None if None in lasts else min(place for place in lasts if place is not None)
-        strong = [place for place in (own, self.delivered) if place is not None and self._is_here(place)]
+        is_decided = not any((key[0], number) in self.undecided for number in numbers)
+        shown = (own, self.delivered if is_decided else None)
+        strong = [place for place in shown if place is not None and self._is_here(place)]
         return Reached(max(strong, default=None), self.weak)
 
     def _is_here(self, place: RowPlace) -> bool:

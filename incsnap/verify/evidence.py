@@ -1,6 +1,7 @@
 """The evidence that a job of incsnap or a Kafka Connect worker writes down about what it has delivered.
 
-Both write it after the records are in their topics. So everything before such a place is there, in all partitions.
+Both write it after the records are in their topics. So everything before such a place is there, in all partitions. It
+can be read once the markers of its transactions are there too (`both_sides.LiveSides`).
 """
 
 from __future__ import annotations

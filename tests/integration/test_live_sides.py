@@ -13,11 +13,13 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from incsnap.events import StreamPosition
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_ends import topic_ends
 from incsnap.mysql import catalog, watermarks
 from incsnap.tables import TableId
 from incsnap.tasks.formats import format_of
+from incsnap.verify import both_sides
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.both_sides import LiveSides
 from incsnap.verify.changed_keys import TopicChanged, place_in_log
@@ -51,9 +53,10 @@ class Topic:
         shape = catalog.shapes_of(self.connection, [self.table])[self.table]
         form = RecordForm.of(format_of(settings, shape), settings.formats)
         verified = VerifiedTable(shape, self.name, _PARTITIONS, form)
-        no_evidence = cast("Evidence", SimpleNamespace(shown=lambda: ()))
+        self.delivered: list[StreamPosition] = []  # what a job or connector has written down
+        evidence = cast("Evidence", SimpleNamespace(shown=lambda: iter(self.delivered)))
         client = ClientSettings(kafka)
-        self.sides = LiveSides(self.connection, settings, client, {self.name: [verified]}, no_evidence, Allowance())
+        self.sides = LiveSides(self.connection, settings, client, {self.name: [verified]}, evidence, Allowance())
         self.sides.ends = dict.fromkeys(((self.name, number) for number in range(_PARTITIONS)), 0)
 
     def run(self, statement: str) -> None:
@@ -150,6 +153,26 @@ def test_records_are_read_up_to_an_open_transaction_and_over_aborted_ones(topic:
     assert keys_up_to(client, topic, end) == [b'{"id":0}', b'{"id":1}']
     waiting.abort_transaction(30)
     assert keys_up_to(client, topic, end_behind(client, topic, 7)) == [b'{"id":0}', b'{"id":1}', b'{"id":2}']
+
+
+def test_what_was_delivered_counts_once_its_transactions_can_be_read(
+    topic: Topic, kafka_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(both_sides, "_UNDECIDED_SECONDS", 0.2)
+    topic.run(f"INSERT INTO {topic.table.sql} VALUES {','.join(f'({number})' for number in range(20))}")
+    writer = Producer({"bootstrap.servers": kafka_address, "transactional.id": topic.name})
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    writer.produce(topic.name, b"waits", b"k", 0)
+    writer.flush(30)
+    topic.delivered = [StreamPosition(watermarks.executed(topic.connection), "", 0)]
+
+    # The keys are in both partitions, and partition 0 cannot be read to its end.
+    reached = {number: topic.reached(number).strong for number in range(20)}
+    assert set(reached.values()) == {None, both_sides._EVERYTHING}
+    writer.abort_transaction(30)
+    monkeypatch.setattr(both_sides, "_UNDECIDED_SECONDS", 30.0)
+    assert {topic.reached(number).strong for number in range(20)} == {both_sides._EVERYTHING}
 
 
 def end_behind(client: ClientSettings, topic: Topic, least: int) -> int:
