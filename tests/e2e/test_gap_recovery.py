@@ -138,6 +138,43 @@ def test_what_differs_behind_a_gap_is_sent_and_nothing_else(play: CapturedDataba
         assert proof.comparison.faults() == []
 
 
+def test_a_job_that_is_killed_while_it_compares_sends_all_deletions_afterwards(play: CapturedDatabase) -> None:
+    orders, lines = play.create(ORDERS, 1_000), play.create(ORDER_LINES, 500)
+    with play.job(_SETTINGS) as job:
+        job.wait_until_streaming()
+        play.drain(job)
+        job.wait_until("the snapshot was sent", lambda: "The snapshot is complete" in play.log.read_text())
+        job.stop()
+    before = records(play, orders)
+    with sql(play) as cursor:
+        cursor.execute(f"UPDATE {orders.sql} SET version = version + 1 WHERE id BETWEEN 101 AND 110")
+        cursor.execute(f"DELETE FROM {orders.sql} WHERE id BETWEEN 201 AND 260")
+        cursor.execute(f"DELETE FROM {lines.sql} WHERE seq BETWEEN 100 AND 160")
+        purge(cursor)
+
+    with sql(play) as locking:
+        # The comparison cannot end, because it cannot read this table.
+        locking.execute(f"LOCK TABLES {lines.sql} WRITE")
+        with play.job(_SETTINGS) as job:
+            job.wait_until(
+                "tables are compared", lambda: "tables are compared with their topics" in play.log.read_text()
+            )
+            job.kill()
+    assert _COMPARED not in play.log.read_text()
+    assert ops(play, orders, before) == {}
+
+    with play.job(_SETTINGS) as job:
+        await_closed(play, job, 1)
+        play.drain(job)
+        job.stop()
+    assert ops(play, orders, before) == {
+        "r": list(range(102, 111, 2)),
+        "d": list(range(202, 261, 2)),
+        "t": list(range(202, 261, 2)),
+    }
+    assert_closed(play)
+
+
 def test_deletions_of_the_gap_are_sent_for_tables_of_one_topic(play: CapturedDatabase) -> None:
     first, second = (play.create(replace(ORDERS, name=name), 300) for name in ("orders_1", "orders_2"))
     router = {
