@@ -105,7 +105,7 @@ class Course:
         self._sides = LiveSides(
             self._connection, self._settings, self._client, tables, evidence, allowance, self._locked_seconds
         )
-        self._naming = Naming(self._sides, self._settings, self._client, tables, evidence)
+        self._naming = Naming(self._sides, self._settings, tables, evidence)
         self._counts: dict[str, TopicCounts] = {}
         self._rows: dict[str, int] = {}
         #: Topics whose oldest records are gone.
