@@ -23,7 +23,7 @@ from incsnap.mysql.online_tables import captured_tables
 from incsnap.mysql.session import connect
 from incsnap.tables import TableId, TableShape
 from incsnap.verify.allowance import Allowance
-from incsnap.verify.changed_keys import TableChanged
+from incsnap.verify.changed_keys import TableChanged, TooManyChanges, TopicChanged
 from incsnap.verify.course import CHANGED, LOCKED, Course, Resources, open_sides
 from incsnap.verify.kept_sides import held
 from incsnap.verify.progress import Progress
@@ -33,12 +33,15 @@ from incsnap.verify.report import TableReport
 from incsnap.verify.rounds import Limits
 from incsnap.verify.sampling import Sample
 from incsnap.verify.table_side import VerifiedTable
+from incsnap.verify.topic_side import RecordsRemoved
 from incsnap.verify.verified_tables import choose, refusals_of_repair, shapes_to_compare, without_defaults
 
 log = logging.getLogger(__name__)
 
 #: How often a table is begun again because a statement changed it meanwhile.
 _ATTEMPTS = 3
+#: Errors behind which a comparison begins anew. What was read is removed then.
+_NOT_RESUMABLE = (ConfigError, RecordsRemoved, TooManyChanges, TopicChanged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,24 +167,29 @@ def _compare(
             course.run({topic: reports[topic] for topic in left})
             sides.remove()
             return course
+        except _NOT_RESUMABLE:
+            sides.remove()
+            raise
         except TableLocked as error:
             log.warning("The comparison begins again without a topic: %s", error.message)
-            locked = [each.topic for each in members if TableLocked.text(each.shape.id) == error.message]
-            if not locked:
+            others = [each.topic for each in members if TableLocked.text(each.shape.id) == error.message]
+            why = LOCKED
+            if not others:
                 raise
-            _refuse(left, reports, locked, LOCKED)
-            continue
         except TableChanged as error:
             log.warning("The comparison begins again: %s", error.message)
             again = catalog.shapes_of(resources.connection, [table.shape.id for table in members])
             changes.update({table.topic for table in members if table.shape.id in error.tables})
-        others = [
-            topic
-            for topic, of_topic in left.items()
-            if changes[topic] >= _ATTEMPTS
-            or any(again.get(table.shape.id) != without_defaults(table.shape) for table in of_topic)
-        ]
-        _refuse(left, reports, others, CHANGED)
+            why = CHANGED
+            others = [
+                topic
+                for topic, of_topic in left.items()
+                if changes[topic] >= _ATTEMPTS
+                or any(again.get(table.shape.id) != without_defaults(table.shape) for table in of_topic)
+            ]
+        _refuse(left, reports, others, why)
+        if not left:
+            sides.remove()
     return None
 
 

@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
+from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.mysql.chunk_reader import TableLocked
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.verify import verification
-from incsnap.verify.changed_keys import TableChanged
+from incsnap.verify.allowance import VerificationStopped
+from incsnap.verify.changed_keys import TableChanged, TooManyChanges, TopicChanged
 from incsnap.verify.course import CHANGED, LOCKED
 from incsnap.verify.report import TableReport
 from incsnap.verify.table_side import VerifiedTable
+from incsnap.verify.topic_side import RecordsRemoved
 from incsnap.verify.verified_tables import without_defaults
 
 _FORM: Any = None
@@ -39,6 +42,7 @@ class Attempts:
     tables: Mapping[str, Sequence[VerifiedTable]] = field(default_factory=lambda: _TABLES)  #: tables, by topic
     #: Return a table that stays locked in an attempt, by its number from 1 on; None: no table does.
     locks: Callable[[int], VerifiedTable | None] = lambda number: None
+    fails: Exception | None = None  #: error of the first attempt
     #: Shapes that tables have after statements. None: the table is gone.
     now: Mapping[TableId, TableShape | None] = field(default_factory=dict)
     compared: list[list[str]] = field(default_factory=list)  #: topics of each attempt
@@ -72,6 +76,8 @@ class Attempts:
         def run(reports: Mapping[str, Sequence[TableReport]]) -> None:
             assert list(reports) == list(left)
             self.compared.append(list(left))
+            if self.fails is not None:
+                raise self.fails
             if locked := self.locks(len(self.compared)):
                 raise TableLocked(TableLocked.text(locked.shape.id))
             if changed := self.changes(len(self.compared)):
@@ -121,7 +127,8 @@ def test_no_answer_is_left_if_statements_change_all_tables_in_all_attempts(monke
     course, refused = attempts.run(monkeypatch)
 
     assert (course, refused) == (None, dict.fromkeys(("d.t", "d.u", "d.v"), CHANGED))
-    assert (len(attempts.compared), attempts.removed) == (3, 0)
+    # Nothing could be resumed.
+    assert (len(attempts.compared), attempts.removed) == (3, 1)
 
 
 def test_each_topic_has_its_own_count_of_statements(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,3 +169,25 @@ def test_a_table_that_stays_locked_is_left_out_with_the_tables_of_its_topic(monk
 
     assert (course is not None, refused) == (True, {"d.u": LOCKED, "d.v": LOCKED})
     assert attempts.compared == [["t", "uv"], ["t"]]
+
+
+@pytest.mark.parametrize(
+    ("error", "removed"),
+    [
+        (ConfigError("more than 500,000 keys differ"), 1),
+        (TooManyChanges("more than 500,000 keys changed"), 1),
+        (TopicChanged("the topic has more partitions"), 1),
+        (RecordsRemoved("the record of offset 0 is gone"), 1),
+        # A later process goes on with what was read.
+        (ServerUnreachable("away"), 0),
+        (VerificationStopped(), 0),
+    ],
+)
+def test_what_was_read_is_removed_behind_an_error_that_cannot_be_resumed(
+    error: Exception, removed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = Attempts(lambda number: [], fails=error)
+
+    with pytest.raises(type(error)):
+        attempts.run(monkeypatch)
+    assert attempts.removed == removed
