@@ -143,3 +143,12 @@ def statements_since(
         for each in changes
         if not each.truncates and (each.origin is None or not GtidSet.parse(each.origin.gtid) <= begin)
     ]
+
+
+def captured_statements(settings: Settings, connection: Connection[Any], delivered: GtidSet) -> list[SchemaChange]:
+    """Return the statements behind `delivered` that may be about captured tables, except truncations.
+
+    Raise ServerUnreachable if they cannot be read.
+    """
+    options = capture_options(settings, tuple(sorted(catalog.charsets(connection).items())), follows=False)
+    return statements_since(settings, connection, delivered, options)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
-
-from pymysql.connections import Connection
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import kept_first_offset
@@ -16,7 +13,7 @@ from incsnap.checkpoint.taken_over import TakenOver, write_taken_over
 from incsnap.config.settings import Settings
 from incsnap.config.topics import schema_topic, topics_of, transaction_topic
 from incsnap.envelope.seam import RecordPlace, Seam
-from incsnap.errors import ConfigError, IncsnapError
+from incsnap.errors import ConfigError
 from incsnap.events import file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
@@ -25,10 +22,12 @@ from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.session import connect
 from incsnap.mysql.start_place import require_sendable
 from incsnap.snapshot.context import Request
+from incsnap.takeover.altered_tables import captured_statements
 from incsnap.takeover.connector_offset import ConnectorOffset
 from incsnap.takeover.continued_snapshot import requests_of
 from incsnap.takeover.control_topics import sent_statements, sent_transactions, values_since
 from incsnap.takeover.gtid_sources import ALL_SOURCES, GtidSources
+from incsnap.takeover.joined_topics import joined_topics
 from incsnap.takeover.obeyed_signals import obeyed_again, obeyed_signals
 from incsnap.takeover.offset_place import (
     STOP_CLEANLY,
@@ -39,13 +38,11 @@ from incsnap.takeover.offset_place import (
     seconds_of,
 )
 from incsnap.takeover.partitioners import refuse_partitioner
-from incsnap.takeover.record_places import ADD_PLACES, PlaceForm
+from incsnap.takeover.record_places import ADD_PLACES
 from incsnap.takeover.unnamed_rows import refuse_redefined
 from incsnap.takeover.written_records import WrittenRecords, truncations_between, written_records
 from incsnap.takeover.xa_warnings import xa_warnings
-from incsnap.tasks.formats import format_of
 from incsnap.verify.avro_reading import AvroSchemas
-from incsnap.verify.record_reading import for_table
 
 _PURGED = (
     "A connector could not continue there either. Start a job with snapshot.mode=initial and without a take-over: it"
@@ -80,9 +77,12 @@ def join(
             lines.append(f"The connector does not send {delivered - offset.gtids}: these transactions count as sent.")
         require_sendable(connection, delivered, "the connector's offset", _PURGED)
         least = place_of(connection, offset)
-        refuse_redefined(connection, settings, delivered)
+        shapes = catalog.shapes_of(connection, catalog.tables(connection, settings.tables))
+        # The statements are asked for behind the shapes: what is altered in between is among them too.
+        changes = captured_statements(settings, connection, delivered)
+        refuse_redefined(connection, settings, changes)
         warnings += xa_warnings(connection)
-        topics = _topics(connection, settings)
+        topics = joined_topics(settings, shapes, changes)
         warnings += topics.warnings
         if partitioner:
             warnings.append(
@@ -90,11 +90,10 @@ def join(
                 " later records of a key may be in another partition than earlier ones"
             )
         # Before the topics are read: what comes later is seen at the job's first start.
-        tables = catalog.tables(connection, settings.tables)
-        ends = ends_by_topic(client, (topic for table in tables for topic in topics_of(settings, table)))
+        ends = ends_by_topic(client, (topic for table in shapes for topic in topics_of(settings, table)))
         seconds = offset.seconds or seconds_of(connection, settings, delivered)
         at = RecordPlace(file_number(offset.file), offset.pos)
-        written = written_records(client, topics.forms, seconds, least, delivered, at)
+        written = written_records(client, topics.forms, topics.key_forms, seconds, least, delivered, at)
         logged = watermarks.high_watermark(connection)
         seam = Seam(watermarks.server_uuid(connection), least, tuple(written.ends), tuple(written.keyless))
         if least.file > file_number(offset.file):
@@ -111,7 +110,7 @@ def join(
     seam = _with_control_topics(settings, client, seam, seconds, logged)
     requests: tuple[Request, ...] = ()
     if offset.running is not None:
-        captured = {str(table): table for table in tables}
+        captured = {str(table): table for table in shapes}
         requests, sentences = requests_of(settings, offset.running, captured, topics.keys)
         lines += sentences
     # Debezium sends changes when its first snapshot is done. The offset may be of a moment before.
@@ -185,36 +184,6 @@ def _sent_again(written: WrittenRecords) -> list[str]:
         for topic, count in written.unplaced.items()
     ]
     return cut + unplaced
-
-
-@dataclass(frozen=True, slots=True)
-class _Topics:
-    """The topics of captured tables, as the settings describe them."""
-
-    forms: dict[str, PlaceForm]  #: form of the records, by topic
-    keys: dict[str, tuple[str, ...]]  #: names of the columns of each table's key
-    warnings: tuple[str, ...]  #: topics that cannot be read
-
-
-def _topics(connection: Connection[Any], settings: Settings) -> _Topics:
-    """Return the topics of captured tables."""
-    forms, keys, warnings = dict[str, PlaceForm](), dict[str, tuple[str, ...]](), list[str]()
-    for table, shape in catalog.shapes_of(connection, catalog.tables(connection, settings.tables)).items():
-        twice = f"{table}: what the connector has sent behind its offset comes twice"
-        try:
-            format_ = format_of(for_table(settings), shape)
-            keys[str(table)] = tuple(field.column.name for field in format_.view.key)
-            form = PlaceForm.of(format_, settings.formats)
-        except IncsnapError as error:
-            warnings.append(f"{twice}: {error.message}")
-            continue
-        for topic in topics_of(settings, table):
-            known = forms.setdefault(topic, form)
-            if known != form:
-                warnings.append(f"{twice}: {topic} also has records of another form")
-            elif form.drops_rows:
-                forms[topic] = form
-    return _Topics(forms, keys, tuple(warnings))
 
 
 def _with_control_topics(

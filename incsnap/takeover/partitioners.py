@@ -43,3 +43,10 @@ def refuse_partitioner(
             " which partition cannot be computed",
             hint,
         )
+    for name, number, offset in written.astray:
+        raise ConfigError(
+            f"the connector has written the record at offset {offset} of {name} into partition {number}, which its key"
+            " does not choose (murmur2, Java's default partitioner): which keys are in which partition cannot be"
+            " computed",
+            hint,
+        )

@@ -15,27 +15,21 @@ from incsnap.config.settings import Settings
 from incsnap.ddl.table_statements import table_statements
 from incsnap.errors import ConfigError
 from incsnap.events import SchemaChange
-from incsnap.gtid import GtidSet
-from incsnap.mysql import catalog
 from incsnap.mysql.row_definitions import leaves_names_out
 from incsnap.planner.definition_history import quoted, redefines
-from incsnap.planner.schema_changes import capture_options
 from incsnap.tables import TableId
-from incsnap.takeover.altered_tables import statements_since
 from incsnap.takeover.offset_place import STOP_CLEANLY
 
 
-def refuse_redefined(connection: Connection[Any], settings: Settings, delivered: GtidSet) -> None:
-    """Raise ConfigError if a statement behind `delivered` has changed a table whose rows do not name their columns.
+def refuse_redefined(connection: Connection[Any], settings: Settings, changes: Iterable[SchemaChange]) -> None:
+    """Raise ConfigError if a statement has changed a table whose rows do not name their columns.
 
-    The job would stop at rows before the statement. With `inconsistent.schema.handling.mode` other than `fail` the job
-    leaves them out and reads the table again, so nothing is refused. Raise ServerUnreachable if the statements cannot
-    be read.
+    `changes`: the statements behind the connector's offset. The job would stop at rows before the statement. With
+    `inconsistent.schema.handling.mode` other than `fail` the job leaves them out and reads the table again, so nothing
+    is refused.
     """
     if settings.failures.inconsistent_schema != "fail" or not leaves_names_out(connection):
         return
-    options = capture_options(settings, tuple(sorted(catalog.charsets(connection).items())), follows=False)
-    changes = statements_since(settings, connection, delivered, options)
     if change := redefining(changes, settings.tables):
         raise ConfigError(
             f"with binlog_row_metadata=MINIMAL the job could not read rows before {quoted(change)}, which is behind the"

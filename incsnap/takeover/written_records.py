@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from confluent_kafka import Consumer, TopicPartition
 
 from incsnap.columns.arrow import Array, RecordBatch
+from incsnap.envelope.partitioner import partition
 from incsnap.envelope.seam import Keyless, PartitionEnd, RecordPlace
 from incsnap.errors import ConfigError
 from incsnap.events import base_name, file_number
@@ -23,8 +24,10 @@ from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, partition_counts
+from incsnap.takeover.key_forms import KeyForm
 from incsnap.takeover.partition_reading import OffsetEvent, PartitionReading
 from incsnap.takeover.record_places import PlaceForm, record_places
+from incsnap.verify.record_reading import DELETION, ROW
 from incsnap.verify.topic_side import PartitionPart, messages_of
 
 #: Seconds before the offset's time from which records are read: clocks differ, and a transaction may have begun then.
@@ -60,11 +63,14 @@ class WrittenRecords:
     unplaced: dict[str, int] = field(default_factory=dict)
     files: dict[int, str] = field(default_factory=dict)  #: number of a binlog file -> its name
     truncations: set[tuple[str, int]] = field(default_factory=set)  #: (file, pos) of the TRUNCATEs with a record
+    #: topic, partition and offset of the first record whose key chooses another partition, in each such partition
+    astray: list[tuple[str, int, int]] = field(default_factory=list)
 
 
 def written_records(
     client: ClientSettings,
     forms: Mapping[str, PlaceForm],
+    keys: Mapping[str, KeyForm],
     seconds: int,
     least: RecordPlace,
     delivered: GtidSet,
@@ -72,10 +78,10 @@ def written_records(
 ) -> WrittenRecords:
     """Return what the topics hold behind the place `least`.
 
-    `forms`: form of the records, by topic. `seconds`: time of the event at that place, in seconds since 1970; 0 reads
-    the topics from their beginning. `delivered`: transactions before that place. `offset`: file and position of the
-    connector's offset; `least` is behind it if this file is purged, and before it within an XA transaction. Raise
-    ConfigError if a topic has records of another form.
+    `forms` and `keys`: form of the records and of their keys, by topic. `seconds`: time of the event at that place, in
+    seconds since 1970; 0 reads the topics from their beginning. `delivered`: transactions before that place. `offset`:
+    file and position of the connector's offset; `least` is behind it if this file is purged, and before it within an XA
+    transaction. Raise ConfigError if a topic has records of another form.
     """
     written, greatest = WrittenRecords(), least
     of_offset: dict[str, OffsetEvent] = {}
@@ -84,7 +90,11 @@ def written_records(
         form = forms[part.topic]
         reading = PartitionReading(part, least, is_exact=form.is_exact)
         for _, messages in messages_of(client, [part]):
-            reading.add(with_earlier(record_places(messages, form), delivered, min(offset, least)))
+            records = with_earlier(record_places(messages, form), delivered, min(offset, least))
+            reading.add(records)
+            astray = _first_astray(_keyed_behind(records, least), part, keys[part.topic], counts[part.topic])
+            if astray is not None and (not written.astray or written.astray[-1][:2] != (part.topic, part.partition)):
+                written.astray.append((part.topic, part.partition, astray))
         written.files |= reading.files
         written.truncations |= reading.truncations
         if reading.last is not None and reading.last[0] >= greatest:
@@ -127,6 +137,32 @@ def again(
     return {topic: count for topic, count in counts.items() if count}
 
 
+def _keyed_behind(records: RecordBatch, least: RecordPlace) -> RecordBatch:
+    """Return the changes with a key whose event is not before `least`."""
+    is_change = pc.is_in(records.column("state"), pa.array([ROW, DELETION], pa.int8()))
+    is_event = pc.and_not(is_change, records.column("is_snapshot"))
+    is_behind = pc.and_(records.column("file").is_valid(), pc.invert(_before(records, least)))
+    return records.filter(pc.and_(pc.and_(is_event, is_behind), records.column("key").is_valid()))
+
+
+def _first_astray(keyed: RecordBatch, part: PartitionPart, form: KeyForm, partitions: int) -> int | None:
+    """Return the offset of the first record whose key chooses another partition than its own; None for none.
+
+    Raise ConfigError for a key of another form.
+    """
+    keys, offsets = keyed.column("key"), keyed.column("offset").to_numpy()
+    strange = offsets[form.strange(keys, partitions)]
+    if len(strange):
+        raise ConfigError(
+            f"{part.topic}: the record at offset {strange[0]} of partition {part.partition} has a key of another form"
+            " than the file describes",
+            "Check key.converter, transforms and incsnap.debezium.version in the connector's file, and give the"
+            " worker's file with --worker.",
+        )
+    astray = offsets[partition(keys, partitions) != part.partition]
+    return int(astray[0]) if len(astray) else None
+
+
 def with_earlier(records: RecordBatch, delivered: GtidSet, offset: RecordPlace) -> RecordBatch:
     """Return records with a place before all others for those that are before the connector's offset.
 
@@ -136,7 +172,8 @@ def with_earlier(records: RecordBatch, delivered: GtidSet, offset: RecordPlace) 
     """
     gtids = records.column("gtid").dictionary_encode()
     among = pa.array([_is_among(gtid, delivered) for gtid in gtids.dictionary.to_pylist()], pa.bool_())
-    is_earlier = pc.or_(among.take(gtids.indices).fill_null(False), _before(records, offset))
+    is_unwrapped_before = pc.and_(_before(records, offset), records.column("gtid").is_null())
+    is_earlier = pc.or_(among.take(gtids.indices).fill_null(False), is_unwrapped_before)
     if not pc.any(is_earlier).as_py():
         return records
     for name, value in (("file", ""), ("pos", 0), ("row_number", 0)):
@@ -147,12 +184,11 @@ def with_earlier(records: RecordBatch, delivered: GtidSet, offset: RecordPlace) 
 
 
 def _before(records: RecordBatch, offset: RecordPlace) -> Array:
-    """Return a mask of the records without a GTID whose place is before `offset`."""
+    """Return a mask of the records whose place is before `offset`, of which the file and the position count."""
     names = records.column("file").dictionary_encode()
     numbers = pa.array([file_number(name) for name in names.dictionary.to_pylist()], pa.int64()).take(names.indices)
     in_file = pc.and_(pc.equal(numbers, offset.file), pc.less(records.column("pos"), offset.pos))
-    is_before = pc.or_(pc.less(numbers, offset.file), in_file)
-    return pc.and_(is_before, records.column("gtid").is_null()).fill_null(False)
+    return pc.or_(pc.less(numbers, offset.file), in_file).fill_null(False)
 
 
 def _is_among(gtid: str, delivered: GtidSet) -> bool:

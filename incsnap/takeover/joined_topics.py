@@ -1,0 +1,59 @@
+"""The topics of captured tables, as the settings describe their records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from incsnap.config.settings import Settings
+from incsnap.config.topics import topics_of
+from incsnap.errors import IncsnapError
+from incsnap.events import SchemaChange
+from incsnap.planner.definitions import redefined
+from incsnap.tables import TableId, TableShape
+from incsnap.takeover.key_forms import KeyForm
+from incsnap.takeover.record_places import PlaceForm
+from incsnap.tasks.formats import format_of
+from incsnap.verify.record_reading import for_table
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedTopics:
+    """The topics of captured tables."""
+
+    forms: dict[str, PlaceForm]  #: form of the records, by topic
+    key_forms: dict[str, KeyForm]  #: form of the keys, by topic
+    keys: dict[str, tuple[str, ...]]  #: names of the columns of each table's key
+    warnings: tuple[str, ...]  #: topics that cannot be read
+
+
+def joined_topics(
+    settings: Settings, shapes: Mapping[TableId, TableShape], changes: Sequence[SchemaChange]
+) -> JoinedTopics:
+    """Return the topics of captured tables.
+
+    `shapes`: the tables as they are now. `changes`: statements about them behind the connector's offset.
+    """
+    forms, keys, warnings = dict[str, PlaceForm](), dict[str, tuple[str, ...]](), list[str]()
+    by_topic = dict[str, list[TableShape]]()
+    for table, shape in shapes.items():
+        twice = f"{table}: what the connector has sent behind its offset comes twice"
+        try:
+            format_ = format_of(for_table(settings), shape)
+            keys[str(table)] = tuple(field.column.name for field in format_.view.key)
+            form = PlaceForm.of(format_, settings.formats)
+        except IncsnapError as error:
+            warnings.append(f"{twice}: {error.message}")
+            continue
+        for topic in topics_of(settings, table):
+            by_topic.setdefault(topic, []).append(shape)
+            known = forms.setdefault(topic, form)
+            if known != form:
+                warnings.append(f"{twice}: {topic} also has records of another form")
+            elif form.drops_rows:
+                forms[topic] = form
+    key_forms = {
+        topic: KeyForm(settings, tables, altered=any(redefined(each.id, changes) for each in tables))
+        for topic, tables in by_topic.items()
+    }
+    return JoinedTopics(forms, key_forms, keys, tuple(warnings))
