@@ -33,6 +33,7 @@ from incsnap.takeover.offset_place import (
     STOP_CLEANLY,
     place_of,
     refuse_compressed,
+    refuse_keyless,
     refuse_older_files,
     require_here,
     seconds_of,
@@ -100,9 +101,9 @@ def join(
             lines.append(f"{offset.file} is purged. The server still has all transactions behind the offset.")
             refuse_older_files(written, least)
         if written.last is not None:
-            tells_reads = topics.forms[written.last.topic].tells_reads
-            require_here(connection, written, written.last, tells_reads=tells_reads)
+            require_here(connection, written, topics.forms)
             refuse_compressed(connection, written)
+            refuse_keyless(connection, written, topics.forms)
             refuse_partitioner(partitioner, written, ends, STOP_CLEANLY)
     lines.append(_sentence_of_topics(written))
     warnings += _sent_again(written)
@@ -166,8 +167,8 @@ def _sentence_of_topics(written: WrittenRecords) -> str:
         return "The topics have no change behind the offset."
     last, place = written.last, written.last.place
     return (
-        f"The topics go on up to {written.files.get(place.file, '')}:{place.pos}, row {place.row} (offset {last.offset}"
-        f" of partition {last.partition} of {last.topic}). What they have is not sent again."
+        f"The topics go on up to {last.file}:{place.pos}, row {place.row} (offset {last.offset} of partition"
+        f" {last.partition} of {last.topic}). What they have is not sent again."
     )
 
 

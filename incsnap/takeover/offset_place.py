@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,8 +18,8 @@ from incsnap.mysql import watermarks
 from incsnap.mysql.session import QueryRefusedError, dial, query
 from incsnap.mysql.start_place import events_of
 from incsnap.takeover.connector_offset import ConnectorOffset
-from incsnap.takeover.record_places import ADD_PLACES
-from incsnap.takeover.written_records import LastRecord, WrittenRecords
+from incsnap.takeover.record_places import ADD_PLACES, PlaceForm
+from incsnap.takeover.written_records import WrittenRecords
 
 STOP_CLEANLY = (
     "Start the connector on this server, let it send a change, stop it cleanly (PUT /connectors/NAME/stop), and try"
@@ -42,11 +42,11 @@ def place_of(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlac
     """Return the place before which the connector has sent everything.
 
     Debezium counts the events of a transaction from its BEGIN on, which is the first. The events of a compressed
-    transaction have one position. There the place is the transaction's beginning, and `refuse_compressed` refuses its
-    records behind that place. Debezium ignores XA START and counts no events then: the offset has the end of the newest
-    event. Its rows count all the same. If the file is purged, and no transaction behind the offset, the place is the
-    beginning of the oldest file: a connector continues by its GTIDs there. Raise ConfigError if the offset's file and
-    position are of another server.
+    transaction have one position. There the place is the transaction's beginning, and `refuse_compressed` and
+    `refuse_keyless` refuse its records behind that place. Debezium ignores XA START and counts no events then: the
+    offset has the end of the newest event. Its rows count all the same. If the file is purged, and no transaction
+    behind the offset, the place is the beginning of the oldest file: a connector continues by its GTIDs there. Raise
+    ConfigError if the offset's file and position are of another server.
     """
     oldest = str(query(connection, "SHOW BINARY LOGS")[0][0])
     is_purged = base_name(oldest) == base_name(offset.file) and file_number(offset.file) < file_number(oldest)
@@ -106,20 +106,25 @@ def _events(connection: Connection[Any], file: str, pos: int, most: int) -> list
     return [(str(kind), int(begin), str(text)) for _, begin, kind, _, _, text in rows]
 
 
-def require_here(
-    connection: Connection[Any], written: WrittenRecords, last: LastRecord, *, tells_reads: bool = True
-) -> None:
-    """Raise ConfigError if no rows event of this server begins at the place of the last record.
+def require_here(connection: Connection[Any], written: WrittenRecords, forms: Mapping[str, PlaceForm]) -> None:
+    """Raise ConfigError if no rows event of this server begins at the place of a last record.
 
-    `tells_reads`: whether the record would tell that it is of a snapshot. The place of such a record is no event's.
+    `forms`: form of the records, by topic. The place of a snapshot's record is no event's, and not every form tells
+    such a record.
     """
-    file, pos = written.files.get(last.place.file, ""), last.place.pos
-    events = _events(connection, file, pos, 1)
-    kind = events[0][0] if events else "none"
-    if kind not in (*_ROWS, _COMPRESSED):
-        where = f"offset {last.offset} of partition {last.partition} of {last.topic}"
-        perhaps = "" if tells_reads else f", or {last.topic} has rows of a snapshot, which do not show it; {ADD_PLACES}"
-        raise _other_server(f"{file}:{pos}, the place of {where}", perhaps)
+    last = [written.last] if written.last is not None else []
+    for (file, pos), record in {(each.file, each.place.pos): each for each in (*written.keyed, *last)}.items():
+        events = _events(connection, file, pos, 1)
+        if not events or events[0][0] not in (*_ROWS, _COMPRESSED):
+            where = f"offset {record.offset} of partition {record.partition} of {record.topic}"
+            raise _other_server(f"{file}:{pos}, the place of {where}", _perhaps(record.topic, forms))
+
+
+def _perhaps(topic: str, forms: Mapping[str, PlaceForm]) -> str:
+    """Return what else the place of a topic's record may be that is none of the server's; "" for nothing."""
+    if forms[topic].tells_reads:
+        return ""
+    return f", or {topic} has rows of a snapshot, which do not show it; {ADD_PLACES}"
 
 
 def refuse_older_files(written: WrittenRecords, least: RecordPlace) -> None:
@@ -133,34 +138,45 @@ def refuse_older_files(written: WrittenRecords, least: RecordPlace) -> None:
 
 
 def refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> None:
-    """Raise ConfigError if a partition ends within a compressed transaction, or a topic has its rows without a key.
+    """Raise ConfigError if a partition ends within a compressed transaction.
 
     All events of the transaction have one place, and each counts its rows from 0. So the place of a record does not
-    tell what precedes it, and rows without a key of several events have one place.
+    tell what precedes it.
     """
-    for file, pos in sorted({(each.end.file, each.end.pos) for each in written.ends}):
-        events = _events(connection, written.files.get(file, ""), pos, 1)
+    for (file, pos), record in {(each.file, each.place.pos): each for each in written.keyed}.items():
+        events = _events(connection, file, pos, 1)
         if events and events[0][0] == _COMPRESSED:
-            ends = [each for each in written.ends if (each.end.file, each.end.pos) == (file, pos)]
             raise ConfigError(
-                f"the last record of partition {ends[0].partition} of {ends[0].topic} is of a compressed transaction,"
+                f"the last record of partition {record.partition} of {record.topic} is of a compressed transaction,"
                 " in which records of several events have one place",
                 STOP_BEHIND_HEARTBEAT,
             )
+
+
+def refuse_keyless(connection: Connection[Any], written: WrittenRecords, forms: Mapping[str, PlaceForm]) -> None:
+    """Raise ConfigError if a record without a key is of a compressed transaction, or of no rows event of this server.
+
+    Rows without a key of several events of a compressed transaction have one place. `forms`: as in `require_here`.
+    """
     topics = {(file, pos): each.topic for each in written.keyless for file, pos, _ in each.places}
     for number in sorted({file for file, _ in topics}):
-        name = written.files.get(number, "")
-        for pos in _compressed(connection, name, max(pos for file, pos in topics if file == number)):
-            if (number, pos) in topics:
+        name, missing = written.files.get(number, ""), {pos for file, pos in topics if file == number}
+        for pos, kind in _rows_events(connection, name, max(missing)):
+            if kind == _COMPRESSED and pos in missing:
                 raise ConfigError(
                     f"{topics[number, pos]} has records without a key of the compressed transaction at {name}:{pos}, in"
                     " which records of several events have one place",
                     STOP_BEHIND_HEARTBEAT,
                 )
+            missing.discard(pos)
+        if missing:
+            topic = topics[number, min(missing)]
+            what = f"{name}:{min(missing)}, the place of a record without a key of {topic}"
+            raise _other_server(what, _perhaps(topic, forms))
 
 
-def _compressed(connection: Connection[Any], file: str, last: int) -> Iterator[int]:
-    """Yield the positions of the compressed transactions of a file, up to the position `last`.
+def _rows_events(connection: Connection[Any], file: str, last: int) -> Iterator[tuple[int, str]]:
+    """Yield (position, type) of the rows events and compressed transactions of a file, up to the position `last`.
 
     Raise ConfigError if the server does not have the file.
     """
@@ -168,8 +184,8 @@ def _compressed(connection: Connection[Any], file: str, last: int) -> Iterator[i
         for _, begin, kind, *_ in events_of(connection, file):
             if int(begin) > last:
                 return
-            if kind == _COMPRESSED:
-                yield int(begin)
+            if kind in (*_ROWS, _COMPRESSED):
+                yield int(begin), str(kind)
     except QueryRefusedError:
         raise _other_server(file) from None
 

@@ -41,9 +41,10 @@ TOO_MANY_KEYLESS = "Start the connector once more, and stop it cleanly: its offs
 
 @dataclass(frozen=True, slots=True)
 class LastRecord:
-    """The record with the greatest place behind an offset."""
+    """The last record with a place of a partition, or of all."""
 
     place: RecordPlace  #: its place; only that of its event if the form of the records does not tell the row
+    file: str  #: name of the place's binlog file
     topic: str  #: topic of the record
     partition: int  #: partition of the record
     offset: int  #: offset of the record
@@ -56,6 +57,7 @@ class WrittenRecords:
     ends: list[PartitionEnd] = field(default_factory=list)  #: partitions with records behind the place
     keyless: list[Keyless] = field(default_factory=list)  #: records without a key
     last: LastRecord | None = None  #: last record of all; None for none
+    keyed: list[LastRecord] = field(default_factory=list)  #: of each of `ends` the last record with a key
     #: topic, partition and last offset of partitions in which a connector has begun to repeat records, and ended before
     #: it had repeated all of them
     cut: list[tuple[str, int, int]] = field(default_factory=list)
@@ -99,13 +101,15 @@ def written_records(
         written.truncations |= reading.truncations
         if reading.last is not None and reading.last[0] >= greatest:
             greatest, at = reading.last
-            written.last = LastRecord(greatest, part.topic, part.partition, at)
+            written.last = LastRecord(greatest, reading.files[greatest.file], part.topic, part.partition, at)
         # Records before the offset do not come again, whatever their order is.
         most = reading.greatest
         if reading.keyed is not None and most is not None and most >= least and most > reading.keyed[0]:
             written.cut.append((part.topic, part.partition, reading.keyed[1]))
-        if reading.end is not None and reading.end > least:
+        if reading.keyed is not None and reading.end is not None and reading.end > least:
             written.ends.append(PartitionEnd(part.topic, part.partition, reading.end))
+            place, at = reading.keyed
+            written.keyed.append(LastRecord(place, reading.files[place.file], part.topic, part.partition, at))
         written.unplaced[part.topic] = written.unplaced.get(part.topic, 0) + reading.unplaced
         of_offset[part.topic] = of_offset.get(part.topic, OffsetEvent()) + reading.of_offset
         if behind := {each for each in reading.keyless if RecordPlace(*each) >= least}:

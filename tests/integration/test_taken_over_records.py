@@ -16,9 +16,12 @@ from incsnap.config.settings import Settings
 from incsnap.envelope.seam import RecordPlace
 from incsnap.errors import ConfigError
 from incsnap.events import file_number
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topics import admin_client, ensure_topics
 from incsnap.mysql.watermarks import executed, high_watermark, server_uuid
 from incsnap.takeover.connector_offset import ConnectorOffset
 from incsnap.takeover.join import join
+from incsnap.takeover.offset_place import STOP_CLEANLY
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from tests.support.planned_job import settings_of
@@ -65,7 +68,7 @@ class Topic:
         self._send(key, b'{"id":1}', headers)
 
     def _send(self, key: bytes | None, value: bytes | None, headers: Mapping[str, bytes] | None = None) -> None:
-        producer = Producer({"bootstrap.servers": self.kafka})
+        producer = Producer({"bootstrap.servers": self.kafka, "partitioner": "murmur2_random"})
         producer.produce(self.name, value, key, headers=list((headers or {}).items()))
         assert producer.flush(30) == 0
 
@@ -227,6 +230,29 @@ def test_rows_of_a_snapshot_that_do_not_show_it_are_refused_until_the_connector_
     assert "let it send a change" in refused.value.hint
     written(connection, f"INSERT INTO {table} VALUES (1)")
     assert join(settings, ConnectorOffset(executed(connection), *high_watermark(connection))).place.seam.ends == ()
+
+
+@pytest.mark.parametrize("key", [b'{"id":3}', None], ids=["with a key", "without a key"])
+def test_a_row_without_envelope_of_another_server_is_refused_although_a_later_row_is_of_this_one(
+    mysql_address: MySqlAddress, connection: Connection[Any], database: str, topic: Topic, key: bytes | None
+) -> None:
+    ensure_topics(admin_client(ClientSettings(topic.kafka, {})), [topic.name], 4)
+    table = f"{database}.t"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+    offset, events = written(connection, f"INSERT INTO {table} VALUES (1)", f"INSERT INTO {table} VALUES (2)")
+    places = places_of_rows(events)
+    unwrapped = {**UNWRAPPED, "transforms__unwrap__add__headers": "op,source.file,source.pos,source.row"}
+    settings = settings_for(mysql_address, topic, **unwrapped)
+    topic.row(offset.file, places[1])
+    join(settings, offset)
+    # This server has no rows event here. The keys 1 and 3 choose different partitions.
+    topic.row(offset.file, places[0] + 1, key=key)
+
+    with pytest.raises(ConfigError, match=f"does not have {offset.file}:{places[0] + 1}[,:]") as refused:
+        join(settings, offset)
+
+    assert refused.value.hint == STOP_CLEANLY
 
 
 def test_a_row_without_envelope_in_a_purged_file_is_before_the_offset(

@@ -28,8 +28,7 @@ def test_a_place_that_is_no_events_may_be_that_of_a_snapshot_if_the_record_would
 ) -> None:
     form = form_of(settings_of(add__headers=headers))
     connection: Any = None
-    last = LastRecord(RecordPlace(7, 345), "shop.orders", 0, 9)
-    written = WrittenRecords(files={7: "binlog.000007"})
+    written = WrittenRecords(last=LastRecord(RecordPlace(7, 345), "binlog.000007", "shop.orders", 0, 9))
 
     with (
         patch.object(offset_place, "_events", return_value=[]),
@@ -37,6 +36,6 @@ def test_a_place_that_is_no_events_may_be_that_of_a_snapshot_if_the_record_would
             ConfigError, match=r"binlog\.000007:345, the place of offset 9 .* read another server"
         ) as refused,
     ):
-        require_here(connection, written, last, tells_reads=form.tells_reads)
+        require_here(connection, written, {"shop.orders": form})
 
     assert ("add.headers=op,source.file" in refused.value.message) != tells
