@@ -91,7 +91,8 @@ def join(
                 " later records of a key may be in another partition than earlier ones"
             )
         # Before the topics are read: what comes later is seen at the job's first start.
-        ends = ends_by_topic(client, (topic for table in shapes for topic in topics_of(settings, table)))
+        present = {topic for table in shapes for topic in topics_of(settings, table)}
+        ends = ends_by_topic(client, present | topics.forms.keys())
         seconds = offset.seconds or seconds_of(connection, settings, delivered)
         at = RecordPlace(file_number(offset.file), offset.pos)
         written = written_records(client, topics.forms, topics.key_forms, seconds, least, delivered, at)

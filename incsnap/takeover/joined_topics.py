@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from incsnap.config.settings import Settings
 from incsnap.config.topics import topics_of
-from incsnap.errors import IncsnapError
+from incsnap.errors import IncsnapError, shorten
 from incsnap.events import SchemaChange
-from incsnap.planner.definitions import redefined
-from incsnap.tables import TableId, TableShape
+from incsnap.planner.definitions import defines, redefined
+from incsnap.tables import Column, TableId, TableShape
 from incsnap.takeover.key_forms import KeyForm
 from incsnap.takeover.record_places import PlaceForm
 from incsnap.tasks.formats import format_of
@@ -30,13 +30,14 @@ class JoinedTopics:
 def joined_topics(
     settings: Settings, shapes: Mapping[TableId, TableShape], changes: Sequence[SchemaChange]
 ) -> JoinedTopics:
-    """Return the topics of captured tables.
+    """Return the topics of captured tables, also of those that were dropped or renamed behind the connector's offset.
 
-    `shapes`: the tables as they are now. `changes`: statements about them behind the connector's offset.
+    `shapes`: the tables as they are now. `changes`: statements about captured tables behind the offset.
     """
-    forms, keys, warnings = dict[str, PlaceForm](), dict[str, tuple[str, ...]](), list[str]()
+    gone = _gone(settings, shapes, changes)
+    forms, keys, warnings = dict[str, PlaceForm](), dict[str, tuple[str, ...]](), _unnamed(changes)
     by_topic = dict[str, list[TableShape]]()
-    for table, shape in shapes.items():
+    for table, shape in {**shapes, **gone}.items():
         twice = f"{table}: what the connector has sent behind its offset comes twice"
         try:
             format_ = format_of(for_table(settings), shape)
@@ -57,3 +58,29 @@ def joined_topics(
         for topic, tables in by_topic.items()
     }
     return JoinedTopics(forms, key_forms, keys, tuple(warnings))
+
+
+def _gone(
+    settings: Settings, shapes: Mapping[TableId, TableShape], changes: Iterable[SchemaChange]
+) -> dict[TableId, TableShape]:
+    """Return the captured tables that statements name and that do not exist any more, with a stand-in for their shape.
+
+    The form of records depends on the columns only where transforms name them.
+    """
+    present = {table.folded for table in shapes}
+    named = {table for change in changes for table in change.tables or () if settings.tables.included(table)}
+    return {
+        table: TableShape(table, (Column("id", "int", nullable=False),), (0,))
+        for table in sorted(named)
+        if table.folded not in present
+    }
+
+
+def _unnamed(changes: Iterable[SchemaChange]) -> list[str]:
+    """Return a warning for each statement that may have removed tables and does not name them, as DROP DATABASE."""
+    return [
+        f"{shorten(change.sql)}: what the connector has sent behind its offset of tables that this statement has"
+        " removed comes twice, because the statement does not name them"
+        for change in changes
+        if change.tables is None and defines(change)
+    ]
