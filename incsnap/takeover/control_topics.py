@@ -14,7 +14,8 @@ from incsnap.events import file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
-from incsnap.takeover.written_records import is_in_binlog, parts_since
+from incsnap.takeover.partition_parts import parts_since
+from incsnap.takeover.written_records import is_in_binlog
 from incsnap.verify.avro_reading import AvroSchemas, as_json, with_ids
 from incsnap.verify.topic_side import messages_of
 

@@ -185,7 +185,11 @@ def _sent_again(written: WrittenRecords) -> list[str]:
         f" their event; {ADD_PLACES}"
         for topic, count in written.unplaced.items()
     ]
-    return cut + unplaced
+    removed = [
+        f"{topic}: Kafka has removed records (retention). Those that the connector sent behind its offset come twice"
+        for topic in sorted(set(written.removed))
+    ]
+    return cut + unplaced + removed
 
 
 def _with_control_topics(

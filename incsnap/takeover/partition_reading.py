@@ -43,17 +43,19 @@ class PartitionReading:
     Records without a key do not move the end, because Kafka's producer puts them into any partition. The tables of one
     topic may be with and without a key.
     `least`: place of the offset. `is_exact`: whether the places of records tell the row of an event. Otherwise the end
-    is before the last event, and all records without a key behind `least` come again.
+    is before the last event, and all records without a key behind `least` come again. `since`: first offset at which a
+    record of another form is refused. Earlier ones are of another time and left out.
     """
 
-    def __init__(self, part: PartitionPart, least: RecordPlace, *, is_exact: bool = True) -> None:
+    def __init__(self, part: PartitionPart, least: RecordPlace, *, is_exact: bool = True, since: int = 0) -> None:
         self._part, self._begin = part, RecordPlace(least.file, least.pos)
-        self._is_exact = is_exact
+        self._is_exact, self._since = is_exact, since
         self._behind_end = 0  #: records behind the end that come again
         self._of_last_event = 0  #: records of the last event among `_behind_end`
         self._keyless_again = 0  #: records without a key that come again
         self._at_offset = OffsetEvent()  #: `again` counts only records without a key; `of_offset` adds those with a key
         self._deleted: bytes | None = None  #: key of the deletion at the end
+        self.first: RecordPlace | None = None  #: place of the first record with a place
         self.end: RecordPlace | None = None  #: place of the first record that is sent again; None: unknown
         self.last: tuple[RecordPlace, int] | None = None  #: place and offset of the last record with a place
         self.keyed: tuple[RecordPlace, int] | None = None  #: the same of the last record with a key
@@ -79,7 +81,7 @@ class PartitionReading:
 
     def add(self, batch: RecordBatch) -> None:
         """Add records (columns of RECORD_PLACES) in their order. Raise ConfigError for a record of another form."""
-        self._refuse_unreadable(batch)
+        batch = self._readable(batch)
         state = batch.column("state")
         # A truncation's record has no key, so it may be in any partition.
         truncations = batch.filter(pc.equal(state, TRUNCATED))
@@ -94,15 +96,17 @@ class PartitionReading:
         if self.end is not None and self.end.step == DELETION_STEP + 1:
             self._add_tombstones(batch)
 
-    def _refuse_unreadable(self, batch: RecordBatch) -> None:
-        unreadable = pc.equal(batch.column("state"), UNREADABLE).to_numpy(zero_copy_only=False)
-        if unreadable.any():
-            offset = batch.column("offset")[int(np.argmax(unreadable))]
+    def _readable(self, batch: RecordBatch) -> RecordBatch:
+        unreadable = pc.equal(batch.column("state"), UNREADABLE)
+        offsets = batch.column("offset").filter(unreadable).to_pylist()
+        offset = next((each for each in offsets if each >= self._since), None)
+        if offset is not None:
             raise ConfigError(
                 f"{self._part.topic}: the record at offset {offset} of partition {self._part.partition} has another"
                 " form than the file describes",
                 "Check converters and transforms in the connector's file, and give the worker's file with --worker.",
             )
+        return batch.filter(pc.invert(unreadable)) if offsets else batch
 
     def _add_events(self, events: RecordBatch) -> None:
         names = events.column("file").dictionary_encode()
@@ -120,6 +124,7 @@ class PartitionReading:
         if not self._is_exact:
             places[2:] = 0
         offsets = events.column("offset")
+        self.first = self.first or RecordPlace(*places[:, 0].tolist())
         self.last = RecordPlace(*places[:, -1].tolist()), offsets[-1].as_py()
         has_key = events.column("key").is_valid().to_numpy(zero_copy_only=False)
         if self._is_exact:

@@ -8,12 +8,12 @@ greatest one: what lies between comes again, and the last record of each key is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Message
 
 from incsnap.columns.arrow import Array, RecordBatch
 from incsnap.envelope.partitioner import partition
@@ -22,17 +22,14 @@ from incsnap.errors import ConfigError
 from incsnap.events import base_name, file_number
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.takeover.key_forms import KeyForm
+from incsnap.takeover.partition_parts import may_have_removed, ranges_since, tails_of
 from incsnap.takeover.partition_reading import OffsetEvent, PartitionReading
 from incsnap.takeover.record_places import PlaceForm, record_places
 from incsnap.verify.record_reading import DELETION, ROW
 from incsnap.verify.topic_side import PartitionPart, messages_of
 
-#: Seconds before the offset's time from which records are read: clocks differ, and a transaction may have begun then.
-_MARGIN_SECONDS = 600
-_REQUEST_SECONDS = 30.0
 #: Most records without a key behind an offset.
 _MOST_KEYLESS = 1_000_000
 #: The repair if there are more.
@@ -67,6 +64,7 @@ class WrittenRecords:
     truncations: set[tuple[str, int]] = field(default_factory=set)  #: (file, pos) of the TRUNCATEs with a record
     #: topic, partition and offset of the first record whose key chooses another partition, in each such partition
     astray: list[tuple[str, int, int]] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)  #: topics of which Kafka may have removed records behind the place
 
 
 def written_records(
@@ -88,15 +86,32 @@ def written_records(
     written, greatest = WrittenRecords(), least
     of_offset: dict[str, OffsetEvent] = {}
     counts = partition_counts(admin_client(client), forms)
-    for part in parts_since(client, counts, seconds):
-        form = forms[part.topic]
-        reading = PartitionReading(part, least, is_exact=form.is_exact)
-        for _, messages in messages_of(client, [part]):
-            records = with_earlier(record_places(messages, form), delivered, min(offset, least))
-            reading.add(records)
-            astray = _first_astray(_keyed_behind(records, least), part, keys[part.topic], counts[part.topic])
-            if astray is not None and (not written.astray or written.astray[-1][:2] != (part.topic, part.partition)):
-                written.astray.append((part.topic, part.partition, astray))
+    ranges = ranges_since(client, counts, seconds)
+    tails = tails_of(client, [each for each in ranges if each.is_quiet])
+    for range_ in ranges:
+        part, form, key_form = range_.part, forms[range_.part.topic], keys[range_.part.topic]
+        if range_.is_emptied and may_have_removed(client, part.topic, seconds):
+            written.removed.append(part.topic)
+        tail = tails.get((part.topic, part.partition), [])
+        if part.begin == part.end and not len(_behind(_placed(tail, form, delivered, min(offset, least)), least)):
+            continue
+        part = range_.tail if part.begin == part.end else part
+        while True:
+            reading, astray = (
+                PartitionReading(part, least, is_exact=form.is_exact, since=range_.part.begin),
+                list[int](),
+            )
+            for _, messages in messages_of(client, [part]):
+                records = _placed(messages, form, delivered, min(offset, least))
+                reading.add(records)
+                astray += _astray(_behind(records, least), part, key_form, counts[part.topic])
+            # The part must begin before the offset, and the clocks may differ by more than the margin.
+            if reading.first is None or reading.first < least or part.begin == range_.first:
+                break
+            part = range_.longer(part)
+        if reading.keyless and part.begin == range_.first > 0:
+            written.removed.append(part.topic)
+        written.astray += [(part.topic, part.partition, each) for each in astray[:1]]
         written.files |= reading.files
         written.truncations |= reading.truncations
         if reading.last is not None and reading.last[0] >= greatest:
@@ -141,19 +156,26 @@ def again(
     return {topic: count for topic, count in counts.items() if count}
 
 
-def _keyed_behind(records: RecordBatch, least: RecordPlace) -> RecordBatch:
-    """Return the changes with a key whose event is not before `least`."""
+def _placed(messages: Sequence[Message], form: PlaceForm, delivered: GtidSet, offset: RecordPlace) -> RecordBatch:
+    """Return the records of `messages` with their places, as `with_earlier` gives them."""
+    return with_earlier(record_places(messages, form), delivered, offset)
+
+
+def _behind(records: RecordBatch, least: RecordPlace) -> RecordBatch:
+    """Return the changes whose event is not before `least`."""
     is_change = pc.is_in(records.column("state"), pa.array([ROW, DELETION], pa.int8()))
     is_event = pc.and_not(is_change, records.column("is_snapshot"))
-    is_behind = pc.and_(records.column("file").is_valid(), pc.invert(_before(records, least)))
-    return records.filter(pc.and_(pc.and_(is_event, is_behind), records.column("key").is_valid()))
+    return records.filter(
+        pc.and_(pc.and_(is_event, records.column("file").is_valid()), pc.invert(_before(records, least)))
+    )
 
 
-def _first_astray(keyed: RecordBatch, part: PartitionPart, form: KeyForm, partitions: int) -> int | None:
-    """Return the offset of the first record whose key chooses another partition than its own; None for none.
+def _astray(changes: RecordBatch, part: PartitionPart, form: KeyForm, partitions: int) -> list[int]:
+    """Return the offsets of the records whose keys choose another partition than their own.
 
     Raise ConfigError for a key of another form.
     """
+    keyed = changes.filter(changes.column("key").is_valid())
     keys, offsets = keyed.column("key"), keyed.column("offset").to_numpy()
     strange = offsets[form.strange(keys, partitions)]
     if len(strange):
@@ -163,8 +185,7 @@ def _first_astray(keyed: RecordBatch, part: PartitionPart, form: KeyForm, partit
             "Check key.converter, transforms and incsnap.debezium.version in the connector's file, and give the"
             " worker's file with --worker.",
         )
-    astray = offsets[partition(keys, partitions) != part.partition]
-    return int(astray[0]) if len(astray) else None
+    return [int(each) for each in offsets[partition(keys, partitions) != part.partition]]
 
 
 def with_earlier(records: RecordBatch, delivered: GtidSet, offset: RecordPlace) -> RecordBatch:
@@ -199,40 +220,6 @@ def _is_among(gtid: str, delivered: GtidSet) -> bool:
     source, _, number = gtid.rpartition(":")
     server, _, tag = source.lower().partition(":")
     return number.isdecimal() and ((server, tag), int(number)) in delivered
-
-
-def parts_since(client: ClientSettings, counts: Mapping[str, int], seconds: int) -> Iterable[PartitionPart]:
-    """Return each partition's records since `seconds`, some minutes earlier; from the first one on if it is 0."""
-    ends = topic_ends(client, counts)
-    begins = topic_ends(client, counts, first=True)
-    if seconds:
-        begins |= {
-            place: begin
-            for place, begin in offsets_at(client, begins, (seconds - _MARGIN_SECONDS) * 1000).items()
-            if begin > begins[place]
-        }
-    return [
-        PartitionPart(topic, partition, begins[topic, partition], end)
-        for (topic, partition), end in sorted(ends.items())
-        if begins[topic, partition] < end
-    ]
-
-
-def offsets_at(
-    client: ClientSettings, partitions: Iterable[tuple[str, int]], milliseconds: int
-) -> dict[tuple[str, int], int]:
-    """Return of each partition the first offset at or after a time; the partition's end if there is none."""
-    asked = [TopicPartition(topic, number, milliseconds) for topic, number in partitions]
-    consumer = Consumer(client.for_consumer("incsnap-takeover"))
-    try:
-        answers = consumer.offsets_for_times(asked, timeout=_REQUEST_SECONDS) if asked else []
-        begins = {(each.topic, each.partition): each.offset for each in answers}
-        return {
-            place: offset if offset >= 0 else consumer.get_watermark_offsets(TopicPartition(*place), timeout=30.0)[1]
-            for place, offset in begins.items()
-        }
-    finally:
-        consumer.close()
 
 
 def truncations_between(
