@@ -41,7 +41,7 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     from incsnap.takeover import offset_targets
     from incsnap.takeover.hand_back import hand_back as offset_of_job
     from incsnap.takeover.handed_signals import commit_signals, how_to_commit
-    from incsnap.takeover.schema_history import history_topic
+    from incsnap.takeover.schema_history import history_topic, how_to_renew
     from incsnap.takeover.target_checks import require_ended, require_topic
 
     chosen = [option for option in (to_rest, to_topic, to_file) if option]
@@ -65,13 +65,15 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
         if to_topic or to_file:
             require_ended(client, of_worker, connector)
         history = history_topic(own, settings, os.environ, providers_of({**of_worker, **own})) if chosen else None
-        what = offset_of_job(settings, history)
+        what = offset_of_job(settings, history, how_to_renew(own))
         for line in what.lines:
             click.echo(line, err=not chosen)
         if not chosen:
             if what.signals_at is not None:
                 click.echo(how_to_commit(settings, what.signals_at), err=True)
             click.echo(json.dumps(what.document))
+            if what.by_hand:
+                click.echo(f"Before the connector starts: {what.by_hand}", err=True)
             return
         # The job does not read the group's place. So a place that is there too early changes nothing.
         if what.signals_at is not None:
@@ -92,4 +94,7 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
             history.append(what.history)
         mark_handed_back(Files(root), connector, done=True)
     how = f"PUT /connectors/{connector}/resume" if to_rest else "start the worker of Kafka Connect"
-    click.echo(f"The connector {connector} continues there. Next: {how}")
+    click.echo(f"The connector {connector} continues there.")
+    if what.by_hand:
+        click.echo(f"Before the connector starts: {what.by_hand}")
+    click.echo(f"Next: {how}")

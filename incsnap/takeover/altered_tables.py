@@ -67,8 +67,12 @@ def described(
     return {each: charsets.get(each) for each in named if each in others or settings.tables.has_database(each)}, kept
 
 
-def what_it_needs(settings: Settings, connection: Connection[Any], files: Files, stream: StreamPosition) -> list[str]:
+def what_it_needs(
+    settings: Settings, connection: Connection[Any], files: Files, stream: StreamPosition, renewal: str
+) -> list[str]:
     """Return what the connector's schema history needs, in sentences.
+
+    `renewal`: how it is renewed by hand. It is the last sentence if that is needed.
 
     Debezium describes the tables by its schema history up to the offset. Statements that ran while the job did are not
     in it. By default Debezium knows all tables of the server. It fails at the ALTER of a column that it does not know,
@@ -77,17 +81,13 @@ def what_it_needs(settings: Settings, connection: Connection[Any], files: Files,
     Raise ConfigError if a table was altered behind the job's place: no history would be right then. The connector reads
     such a statement about a table that is not captured itself, if its history is right or the statement may come again.
     """
-    anew = (
-        "In the connector's file give schema.history.internal.kafka.topic a new name and set snapshot.mode=recovery"
-        " for its first start. It then describes the tables as they are now."
-    )
     first, taken = kept_first_offset(files), taken_over(files)
     begin = GtidSet.parse(taken.delivered) if taken is not None else first.stream.delivered if first else GtidSet()
     try:
         options = _options(settings, connection)
         statements = statements_since(settings, connection, begin, options)
     except (ServerUnreachable, ConnectionLost) as error:
-        return [f"Whether tables were altered since the job began is not known: {shorten(error)}", anew]
+        return [f"Whether tables were altered since the job began is not known: {shorten(error)}.", renewal]
     counted = [each for each in statements if not settings.only_captured_ddl or options.is_captured(each)]
     behind = [each for each in counted if each.origin and not GtidSet.parse(each.origin.gtid) <= stream.delivered]
     changes = [each for each in counted if each not in behind]
@@ -96,9 +96,9 @@ def what_it_needs(settings: Settings, connection: Connection[Any], files: Files,
         raise ConfigError(f"{_ALTERED_BEHIND}: {shorten(wrong[0].sql)}", RUN_AGAIN)
     if changes:
         ran = f"{len(changes)} statements about tables ran while the job did, such as: {shorten(changes[0].sql)}."
-        return [ran, f"The connector's schema history does not have them. {anew}"]
+        return [ran, "The connector's schema history does not have them.", renewal]
     if taken is None:
-        return [f"The job did not take over from a connector, so there may be no schema history. {anew}"]
+        return ["The job did not take over from a connector, so there may be no schema history.", renewal]
     return ["No table was altered since the take-over: the connector's schema history is right."]
 
 

@@ -23,7 +23,7 @@ from incsnap.snapshot.offset import Offset
 from incsnap.takeover.altered_tables import RUN_AGAIN, described, what_it_needs
 from incsnap.takeover.handed_signals import behind_obeyed, what_the_file_needs
 from incsnap.takeover.handed_snapshot import fields_of_snapshot
-from incsnap.takeover.schema_history import HistoryTopic, records, statements
+from incsnap.takeover.schema_history import HistoryTopic, how_to_renew, records, statements
 from incsnap.takeover.unsent_xa import refuse_unsent_xa, unseen_xa
 
 
@@ -37,6 +37,7 @@ class HandBack:
     history: tuple[bytes, ...] = ()  #: records for the connector's schema history, in their order
     #: offset of the signal topic behind the signals that the job has obeyed; None: it has read none there
     signals_at: int | None = None
+    by_hand: str = ""  #: what must be done with the schema history by hand before the connector starts; "" for nothing
 
     @property
     def partition(self) -> dict[str, str]:
@@ -49,12 +50,13 @@ class HandBack:
         return {"offsets": [{"partition": self.partition, "offset": self.offset}]}
 
 
-def hand_back(settings: Settings, history: HistoryTopic | None = None) -> HandBack:
+def hand_back(settings: Settings, history: HistoryTopic | None = None, renewal: str = how_to_renew({})) -> HandBack:
     """Return the offset with which a connector continues where the job has stopped.
 
     `history`: the topic of the connector's schema history, for which records are made; None: the sentences say what the
-    schema history needs. The caller holds the checkpoint's lock. Raise ConfigError if the job must run once more, or if
-    the tables have changed behind its place. Raise ServerUnreachable if MySQL or Kafka does not answer.
+    schema history needs. `renewal`: how the schema history is renewed by hand. The caller holds the checkpoint's lock.
+    Raise ConfigError if the job must run once more, or if the tables have changed behind its place. Raise
+    ServerUnreachable if MySQL or Kafka does not answer.
     """
     files = Files(own_part(settings.checkpoint_location))
     end = _end(settings, files)
@@ -64,9 +66,11 @@ def hand_back(settings: Settings, history: HistoryTopic | None = None) -> HandBa
         file, pos = (stream.file, stream.pos) if stream.file else watermarks.high_watermark(connection)
         lines = [f"The job has sent the transactions {stream.delivered} ({file}:{pos}).", *unseen_xa(connection)]
         place = {"ts_sec": int(time.time()), "file": file, "pos": pos, "gtids": str(stream.delivered)}
-        written: list[bytes] = []
+        written, by_hand = list[bytes](), ""
         if history is None:
-            lines += what_it_needs(settings, connection, files, stream)
+            needs = what_it_needs(settings, connection, files, stream, renewal)
+            by_hand = renewal if renewal in needs else ""
+            lines += [each for each in needs if each != by_hand]
         else:
             known = history.databases(settings.topic_prefix)
             databases, tables = described(settings, connection, stream.delivered, known)
@@ -78,7 +82,7 @@ def hand_back(settings: Settings, history: HistoryTopic | None = None) -> HandBa
     offset = {**place, **running}
     sentences += what_the_file_needs(settings, end)
     signals_at = behind_obeyed(settings, end)
-    return HandBack(settings.topic_prefix, offset, (*lines, *sentences), tuple(written), signals_at)
+    return HandBack(settings.topic_prefix, offset, (*lines, *sentences), tuple(written), signals_at, by_hand)
 
 
 def _end(settings: Settings, files: Files) -> Offset:

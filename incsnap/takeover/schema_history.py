@@ -34,7 +34,8 @@ from incsnap.verify.topic_side import messages_of, parts_between
 
 _CLASS, _TOPIC = "schema.history.internal", "schema.history.internal.kafka.topic"
 _BROKERS, _PRODUCER = "schema.history.internal.kafka.bootstrap.servers", "schema.history.internal.producer."
-_KAFKA_CLASS = "KafkaSchemaHistory"
+_KAFKA_CLASS, _FILE_CLASS = "KafkaSchemaHistory", "FileSchemaHistory"
+_FILE = "schema.history.internal.file.filename"
 #: Settings of a producer that matter to a job only.
 _OF_JOBS = ("acks", "enable.idempotence", "transactional.id")
 #: Debezium warns about other settings.
@@ -130,6 +131,21 @@ def history_topic(
         raise ConfigError("; ".join((*reader.problems, *login.problems)), "Correct the connector's file.")
     same = sorted(split_list(brokers)) == sorted(split_list(of_job))
     return HistoryTopic(name, ClientSettings(brokers, producer or (settings.kafka.producer if same else {})))
+
+
+def how_to_renew(properties: Mapping[str, str]) -> str:
+    """Return how the schema history that a connector's file names is renewed by hand, in sentences."""
+    kept_by = properties.get(_CLASS, "")
+    if kept_by.endswith(_FILE_CLASS):
+        change = f"give {_FILE} (now {properties.get(_FILE, '')}) a new name"
+    elif kept_by and not kept_by.endswith(_KAFKA_CLASS):
+        change = f"give {_CLASS} ({kept_by}) a new, empty place"
+    else:
+        change = f"give {_TOPIC} a new name"
+    return (
+        f"In the connector's file {change}, and set snapshot.mode=recovery for its first start. The connector then"
+        " describes the tables as they are now."
+    )
 
 
 def statements(databases: Mapping[str, str | None], tables: Mapping[TableId, str]) -> Iterator[tuple[str, str]]:

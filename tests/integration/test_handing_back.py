@@ -213,6 +213,21 @@ def test_the_lines_of_a_signal_file_are_said_to_be_obeyed_again(stopped: Stopped
     assert again not in stopped.hand_back().stderr
 
 
+def test_the_last_lines_name_the_file_of_a_schema_history_that_must_be_renewed(stopped: Stopped) -> None:
+    stopped.settings |= {
+        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+        "schema.history.internal.file.filename": "/var/lib/history.dat",
+    }
+
+    written = stopped.hand_back("--to-file", str(stopped.offsets))
+
+    assert written.exit_code == 0, written.output
+    renewal, following = written.stdout.splitlines()[-2:]
+    assert "give schema.history.internal.file.filename (now /var/lib/history.dat) a new name" in renewal
+    assert "snapshot.mode=recovery" in renewal
+    assert following.startswith("Next: ")
+
+
 def test_the_file_of_another_connector_is_refused(stopped: Stopped) -> None:
     prefix = stopped.settings["topic.prefix"]
     files = Files(own_part(stopped.settings["checkpoint.location"]))

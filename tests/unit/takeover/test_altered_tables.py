@@ -18,6 +18,7 @@ from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.table_definitions import Definition, shown
 from incsnap.tables import TableId
 from incsnap.takeover import altered_tables
+from incsnap.takeover.schema_history import how_to_renew
 from tests.support.files_in_memory import FilesInMemory
 from tests.support.job_settings import loaded_with
 
@@ -62,7 +63,7 @@ class Binlog:
         delivered = GtidSet.parse(f"{_SERVER}:1-{10 + self.passed}")
         stream = StreamPosition(delivered, "binlog.000001", 9_000)
         connection: Any = None
-        return " ".join(altered_tables.what_it_needs(self._settings, connection, self.files, stream))
+        return " ".join(altered_tables.what_it_needs(self._settings, connection, self.files, stream, how_to_renew({})))
 
     def described(self, known: set[str]) -> tuple[dict[str, str | None], dict[TableId, str]]:
         """Return what a history that names the databases `known` is to have."""
