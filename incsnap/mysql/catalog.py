@@ -173,6 +173,12 @@ def database_charsets(connection: Connection[Any]) -> dict[str, str]:
     return {str(database): printed_charset(str(charset)) for database, charset in rows}
 
 
+def server_charset(connection: Connection[Any]) -> tuple[str, str]:
+    """Return the server's default character set and collation."""
+    charset, collation = query(connection, "SELECT @@GLOBAL.character_set_server, @@GLOBAL.collation_server")[0]
+    return printed_charset(str(charset)), printed_charset(str(collation))
+
+
 def charsets(connection: Connection[Any]) -> dict[int, str]:
     """Return the character set of each collation id in table map events: `{255: "utf8mb4", 63: "binary", ...}`."""
     rows = query(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS")

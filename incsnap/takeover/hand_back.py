@@ -14,7 +14,7 @@ from incsnap.checkpoint.status import newest_offset
 from incsnap.checkpoint.taken_over import taken_over
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError, shorten
-from incsnap.mysql import watermarks
+from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.session import connect
 from incsnap.planner import asked_place
 from incsnap.planner.choices import PREFIX
@@ -23,7 +23,7 @@ from incsnap.snapshot.offset import Offset
 from incsnap.takeover.altered_tables import RUN_AGAIN, described, what_it_needs
 from incsnap.takeover.handed_signals import behind_obeyed, what_the_file_needs
 from incsnap.takeover.handed_snapshot import fields_of_snapshot
-from incsnap.takeover.schema_history import HistoryTopic, how_to_renew, records, statements
+from incsnap.takeover.schema_history import HistoryTopic, how_to_renew, of_server, records, statements
 from incsnap.takeover.unsent_xa import refuse_unsent_xa, unseen_xa
 
 
@@ -74,7 +74,7 @@ def hand_back(settings: Settings, history: HistoryTopic | None = None, renewal: 
         else:
             known = history.databases(settings.topic_prefix)
             databases, tables = described(settings, connection, stream.delivered, known)
-            made = statements(databases, tables)
+            made = [of_server(*catalog.server_charset(connection)), *statements(databases, tables)]
             written = records(settings.topic_prefix, place, made, time.time_ns() // 1_000_000)
             lines.append(f"The schema history {history.name} gets the present definitions of {len(tables)} tables.")
         taken = taken_over(files)

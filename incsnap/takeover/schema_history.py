@@ -4,9 +4,9 @@ Debezium describes the tables by this topic. At its start it parses the statemen
 its offset. So the records that are written here have the place of the hand-back: a connector that begins before that
 place skips them.
 
-The statements are those of Debezium's own snapshot of schemas: drop a database, create it, create its tables. Debezium
-would ignore a CREATE TABLE of a table that it knows. `tableChanges` is empty, so that Debezium parses the statement by
-the rules of its own release.
+The statements are those of Debezium's own snapshot of schemas: set the server's character set, drop a database, create
+it, create its tables. Debezium would ignore a CREATE TABLE of a table that it knows. `tableChanges` is empty, so that
+Debezium parses the statement by the rules of its own release.
 
 The records are not sent in a transaction. Its marker would be the last offset of the topic, and Debezium waits for a
 record there until it gives up.
@@ -146,6 +146,14 @@ def how_to_renew(properties: Mapping[str, str]) -> str:
         f"In the connector's file {change}, and set snapshot.mode=recovery for its first start. The connector then"
         " describes the tables as they are now."
     )
+
+
+def of_server(charset: str, collation: str) -> tuple[str, str]:
+    """Return the first statement of a schema history, and that it is of no database.
+
+    It sets the server's character set, which Debezium takes for a database that names none.
+    """
+    return "", f"SET character_set_server={charset}, collation_server={collation}"
 
 
 def statements(databases: Mapping[str, str | None], tables: Mapping[TableId, str]) -> Iterator[tuple[str, str]]:

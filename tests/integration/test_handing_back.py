@@ -339,6 +339,8 @@ def test_a_schema_history_stays_as_it_was_if_the_offset_is_refused(stopped: Stop
     with answering(200) as url:
         accepted = stopped.hand_back("--to-rest", url)
     assert accepted.exit_code == 0, accepted.output
+    # Debezium takes it for a database that names no character set.
+    assert stopped.statements(history)[0] == "SET character_set_server=utf8mb4, collation_server=utf8mb4_0900_ai_ci"
     assert f"DROP DATABASE IF EXISTS `{database}`" in stopped.statements(history)
 
 
