@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -67,23 +68,42 @@ def to_topic(client: ClientSettings, topic: str, connector: str, what: HandBack)
 def to_file(path: Path, connector: str, what: HandBack) -> None:
     """Write the offset into the file of a standalone worker or of Debezium Server, which must not run.
 
-    Offsets of other connectors stay.
+    Offsets of other connectors stay, and so do the owner and the mode of the file. A link stays a link.
 
     Raise ConfigError if the file has another form or cannot be written.
     """
     try:
-        entries = read_object(path.read_bytes()) if path.exists() else {}
+        target = path.resolve()
+        entries = read_object(target.read_bytes()) if target.exists() else {}
         kept = (kept_offset(key, value) for key, value in entries.items())
         name = name_there(filter(None, kept), connector, what.prefix)
         entries = {key: value for key, value in entries.items() if key is None or not _is_of(key, name, what)}
         entries[key_of(name, what)] = _compact(what.offset)
-        beside = path.with_name(f"{path.name}.new")
-        beside.write_bytes(write_map(entries))
-        os.replace(beside, path)
+        _replace(target, write_map(entries))
     except (NotUnderstood, AttributeError) as error:
         raise ConfigError(f"{path} is not the file of a standalone worker: {error}", "Name another file.") from None
+    except PermissionError as error:
+        raise ConfigError(
+            f"{path} cannot be written with its owner and mode: {error.strerror}",
+            "Run the command as the user of the worker, or as root.",
+        ) from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}", "Name another file.") from None
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file at once. It keeps its owner and its mode, so that a worker of another user can write it again."""
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_bytes(content)
+    try:
+        if path.exists():
+            kept = path.stat()
+            os.chown(beside, kept.st_uid, kept.st_gid)
+            beside.chmod(stat.S_IMODE(kept.st_mode))
+        beside.replace(path)
+    except OSError:
+        beside.unlink()
+        raise
 
 
 def key_of(connector: str, what: HandBack) -> bytes:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -91,6 +94,36 @@ def test_an_offset_is_written_beside_those_of_other_connectors(tmp_path: Path) -
     written = read_object(offsets.read_bytes())
     assert written.keys() == {key("inventory", "shop"), key("other", "shop")}
     assert json.loads(written[key("inventory", "shop")]) == _OFFSET
+
+
+def test_a_file_keeps_its_mode_and_its_owner_and_a_link_stays_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offsets, link, owners = tmp_path / "offsets", tmp_path / "link", list[tuple[int, int]]()
+    offsets.write_bytes(write_map({key("other", "shop"): b"other"}))
+    offsets.chmod(0o660)
+    link.symlink_to(offsets)
+    monkeypatch.setattr(os, "chown", lambda _, *owner: owners.append(owner))
+
+    to_file(link, "inventory", HandBack("shop", _OFFSET, ()))
+
+    assert link.is_symlink()
+    assert len(read_object(offsets.read_bytes())) == 2
+    assert stat.S_IMODE(offsets.stat().st_mode) == 0o660
+    assert owners == [(os.getuid(), offsets.stat().st_gid)]
+
+
+def test_a_file_whose_owner_cannot_be_kept_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offsets = tmp_path / "offsets"
+    offsets.write_bytes(before := write_map({key("other", "shop"): b"other"}))
+    monkeypatch.setattr(os, "chown", Mock(side_effect=PermissionError(1, "Operation not permitted")))
+
+    with pytest.raises(ConfigError, match="cannot be written with its owner") as refused:
+        to_file(offsets, "inventory", HandBack("shop", _OFFSET, ()))
+
+    assert "as the user of the worker" in refused.value.hint
+    assert offsets.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [offsets]
 
 
 def test_a_key_is_written_in_the_bytes_of_connects_converter(tmp_path: Path) -> None:
