@@ -15,7 +15,7 @@ record there until it gives up.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,7 @@ _OF_JOBS = ("acks", "enable.idempotence", "transactional.id")
 #: Debezium warns about other settings.
 _CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 _SECONDS = 60.0
+_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +92,30 @@ class HistoryTopic:
                 failed.append(error.str())
 
         settings = {**self.client.for_admin(), "acks": "all", "enable.idempotence": "true"}
+        settings["delivery.timeout.ms"] = int(_SECONDS * 1000)
         try:
             producer = Producer(settings)
             for record in records:
-                producer.produce(self.name, record, partition=0, on_delivery=delivered)
+                # A full queue waits for the broker, and a message that waits too long fails (delivery.timeout.ms).
+                while not failed and not _is_queued(producer, self.name, record, delivered):
+                    producer.poll(_POLL_SECONDS)
                 producer.poll(0)
             left = producer.flush(_SECONDS)
-        except (KafkaException, BufferError) as error:
+        except KafkaException as error:
             raise ServerUnreachable(f"The topic {self.name} does not take the schema history: {error}") from None
         if left or failed:
             raise ServerUnreachable(
                 f"The topic {self.name} does not take the schema history: {', '.join(failed[:1]) or 'no answer'}"
             )
+
+
+def _is_queued(producer: Producer, topic: str, record: bytes, delivered: Callable[[Any, Any], None]) -> bool:
+    """Give a record to a producer. Return False if its queue is full: librdkafka's holds 100,000 records."""
+    try:
+        producer.produce(topic, record, partition=0, on_delivery=delivered)
+    except BufferError:
+        return False
+    return True
 
 
 def history_topic(

@@ -26,9 +26,11 @@ from incsnap.checkpoint.planned_batch import PlannedWith, remember
 from incsnap.cli.main import commands
 from incsnap.errors import ServerUnreachable
 from incsnap.events import StreamPosition
+from incsnap.kafka.client_settings import ClientSettings
 from incsnap.mysql.watermarks import executed, high_watermark
 from incsnap.planner.choices import PREFIX
 from incsnap.snapshot.offset import Offset, TopicLayout
+from incsnap.takeover import schema_history
 from incsnap.takeover.schema_history import HistoryTopic
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
@@ -359,3 +361,15 @@ def test_an_accepted_offset_whose_schema_history_is_not_written_is_named_and_ano
     again = stopped.hand_back("--to-file", str(stopped.offsets))
     assert again.exit_code == 0, again.output
     assert f"DROP DATABASE IF EXISTS `{database}`" in stopped.statements(history)
+
+
+def test_a_schema_history_may_have_more_records_than_the_clients_queue(
+    kafka_address: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = {"queue.buffering.max.messages": 10}
+    monkeypatch.setattr(schema_history, "Producer", lambda settings: Producer({**settings, **short}))
+    topic = f"{topic_prefix}-history"
+
+    HistoryTopic(topic, ClientSettings(kafka_address)).append(b"%d" % number for number in range(1_000))
+
+    assert [int(each.value or b"") for each in read_all(kafka_address, topic, [0])] == list(range(1_000))
