@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.first_offset import kept_first_offset
 from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.taken_over import TakenOver, write_taken_over
 from incsnap.config.settings import Settings
-from incsnap.config.topics import schema_topic, topics_of, transaction_topic
+from incsnap.config.topics import topics_of
 from incsnap.envelope.seam import RecordPlace, Seam
 from incsnap.errors import ConfigError
 from incsnap.events import file_number
-from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_ends import ends_by_topic
 from incsnap.mysql import catalog, watermarks
@@ -25,7 +23,7 @@ from incsnap.snapshot.context import Request
 from incsnap.takeover.altered_tables import captured_statements
 from incsnap.takeover.connector_offset import ConnectorOffset
 from incsnap.takeover.continued_snapshot import requests_of
-from incsnap.takeover.control_topics import sent_statements, sent_transactions, values_since
+from incsnap.takeover.control_topics import with_control_topics
 from incsnap.takeover.gtid_sources import ALL_SOURCES, GtidSources
 from incsnap.takeover.joined_topics import joined_topics
 from incsnap.takeover.obeyed_signals import obeyed_again, obeyed_signals
@@ -43,7 +41,6 @@ from incsnap.takeover.record_places import ADD_PLACES
 from incsnap.takeover.unnamed_rows import refuse_redefined
 from incsnap.takeover.written_records import WrittenRecords, truncations_between, written_records
 from incsnap.takeover.xa_warnings import xa_warnings
-from incsnap.verify.avro_reading import AvroSchemas
 
 _PURGED = (
     "A connector could not continue there either. Start a job with snapshot.mode=initial and without a take-over: it"
@@ -109,7 +106,8 @@ def join(
     lines.append(_sentence_of_topics(written))
     warnings += _sent_again(written)
     seam = replace(seam, truncations=truncations_between(written.truncations, least, logged))
-    seam = _with_control_topics(settings, client, seam, seconds, logged)
+    seam, of_control = with_control_topics(settings, client, seam, seconds, delivered, logged)
+    warnings += of_control
     requests: tuple[Request, ...] = ()
     if offset.running is not None:
         captured = {str(table): table for table in shapes}
@@ -190,22 +188,3 @@ def _sent_again(written: WrittenRecords) -> list[str]:
         for topic in sorted(set(written.removed))
     ]
     return cut + unplaced + removed
-
-
-def _with_control_topics(
-    settings: Settings, client: ClientSettings, seam: Seam, seconds: int, logged: tuple[str, int]
-) -> Seam:
-    """Return the seam with the ends of the topics of schema changes and transactions.
-
-    `seconds`: time since which they are read. `logged`: the binlog's end.
-    """
-    statements, begun, ended = None, GtidSet(), GtidSet()
-    kind, frame = settings.formats.value.kind, settings.formats.value.frame
-    avro = AvroSchemas.of(settings.formats.value_registry, frame) if kind == "avro" else None
-    values_of = partial(values_since, client, seconds=seconds, avro=avro)
-    if kind in ("json", "avro"):
-        if (topic := schema_topic(settings)) is not None:
-            statements = sent_statements(values_of(topic=topic.name), logged)
-        if (topic := transaction_topic(settings)) is not None:
-            begun, ended = sent_transactions(values_of(topic=topic.name))
-    return replace(seam, statements=statements, begun=str(begun), ended=str(ended))

@@ -69,11 +69,6 @@ def ranges_since(client: ClientSettings, counts: Mapping[str, int], seconds: int
     ]
 
 
-def parts_since(client: ClientSettings, counts: Mapping[str, int], seconds: int) -> list[PartitionPart]:
-    """Return each partition's records since `seconds`, as `ranges_since` does, without those that have none."""
-    return [each.part for each in ranges_since(client, counts, seconds) if each.part.begin < each.part.end]
-
-
 def tails_of(client: ClientSettings, ranges: Iterable[PartitionRange]) -> dict[tuple[str, int], list[Message]]:
     """Return the last committed records of partitions, by topic and partition.
 

@@ -196,7 +196,7 @@ def with_earlier(records: RecordBatch, delivered: GtidSet, offset: RecordPlace) 
     `offset`, of which the file and the position count.
     """
     gtids = records.column("gtid").dictionary_encode()
-    among = pa.array([_is_among(gtid, delivered) for gtid in gtids.dictionary.to_pylist()], pa.bool_())
+    among = pa.array([is_among(gtid, delivered) for gtid in gtids.dictionary.to_pylist()], pa.bool_())
     is_unwrapped_before = pc.and_(_before(records, offset), records.column("gtid").is_null())
     is_earlier = pc.or_(among.take(gtids.indices).fill_null(False), is_unwrapped_before)
     if not pc.any(is_earlier).as_py():
@@ -216,7 +216,8 @@ def _before(records: RecordBatch, offset: RecordPlace) -> Array:
     return pc.or_(pc.less(numbers, offset.file), in_file).fill_null(False)
 
 
-def _is_among(gtid: str, delivered: GtidSet) -> bool:
+def is_among(gtid: str, delivered: GtidSet) -> bool:
+    """Whether `delivered` has the transaction with this GTID; False for a text that is no GTID."""
     source, _, number = gtid.rpartition(":")
     server, _, tag = source.lower().partition(":")
     return number.isdecimal() and ((server, tag), int(number)) in delivered

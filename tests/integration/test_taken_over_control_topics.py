@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from incsnap.checkpoint.taken_over import write_taken_over
 from incsnap.config.apicurio_settings import URL
 from incsnap.config.servers import RegistrySettings
 from incsnap.errors import ConfigError
+from incsnap.gtid import GtidSet
 from incsnap.kafka.apicurio import ApicurioRegistry
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.mysql.watermarks import executed, high_watermark
@@ -30,6 +32,8 @@ from tests.integration.test_taken_over_truncations import sent_by_connector
 from tests.support.planned_job import PlannedJob, settings_of
 
 pytestmark = pytest.mark.servers
+
+_ELSEWHERE = "3e11fa47-71ca-11e1-9e33-c80aa9429562:7"
 
 
 def send(kafka: str, topic: str, *values: object) -> None:
@@ -85,6 +89,53 @@ def test_schema_changes_and_transactions_of_the_connector_do_not_come_again(
     assert [record.value["ddl"] for record in job.of(topic_prefix)] == list(statements[1:] if is_sent else statements)
 
 
+def test_records_of_another_clock_and_of_another_server_are_named_or_joined(
+    mysql_address: MySqlAddress, kafka_address: str, connection: Connection[Any], database: str, topic_prefix: str
+) -> None:
+    offset = ConnectorOffset(executed(connection), *high_watermark(connection), seconds=int(time.time()) + 86_400)
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+        cursor.execute(f"SHOW BINLOG EVENTS IN '{offset.file}' FROM {offset.pos}")
+        events = [(str(event[2]), int(event[1]), str(event[5])) for event in cursor.fetchall()]
+    pos = next(pos for _, pos, text in events if "CREATE TABLE" in text)
+    gtid = next(text.split("'")[1] for kind, _, text in events if kind == "Gtid")
+    sources = [{"file": offset.file, "pos": pos, "gtid": gtid}, {"file": "other.000001", "pos": 4, "gtid": _ELSEWHERE}]
+    send(kafka_address, topic_prefix, *({"source": source, "ddl": "CREATE TABLE t"} for source in sources))
+    # The offset's clock is a day ahead, and a partition has more records than those that are always looked at.
+    ids = [_ELSEWHERE, *([gtid] * 20)]
+    send(kafka_address, f"{topic_prefix}.transaction", *({"status": "BEGIN", "id": each} for each in ids))
+    settings = settings_of(mysql_address, kafka_address, topic_prefix, database, provide__transaction__metadata="true")
+
+    joined = join(settings, offset)
+
+    assert GtidSet.parse(joined.place.seam.begun) == GtidSet.parse(f"{_ELSEWHERE},{gtid}")
+    assert joined.place.seam.has_statement(offset.file, pos)
+    (warning,) = joined.warnings
+    assert warning.startswith(f"{topic_prefix}: schema changes that the connector has read from another server")
+
+
+def test_control_topics_in_a_format_that_is_not_read_are_named(
+    mysql_address: MySqlAddress, kafka_address: str, connection: Connection[Any], database: str, topic_prefix: str
+) -> None:
+    offset = ConnectorOffset(executed(connection), *high_watermark(connection))
+    settings = settings_of(
+        mysql_address,
+        kafka_address,
+        topic_prefix,
+        database,
+        provide__transaction__metadata="true",
+        value__converter="io.confluent.connect.protobuf.ProtobufConverter",
+        value__converter__schema__registry__url="http://127.0.0.1:1",
+    )
+
+    changes, transactions = join(settings, offset).warnings
+
+    assert changes.startswith(
+        f"{topic_prefix}: schema changes that the connector has sent behind its offset come twice"
+    )
+    assert transactions.startswith(f"{topic_prefix}.transaction: transactions that the connector has sent")
+
+
 def test_values_are_read_with_the_ids_of_apicurio(kafka_address: str, topic_prefix: str, registry_url: str) -> None:
     """By default Apicurio's converter writes the id of the schema into a header."""
     api = registry_url.replace("/apis/ccompat/v7", "/apis/registry/v2")
@@ -99,12 +150,17 @@ def test_values_are_read_with_the_ids_of_apicurio(kafka_address: str, topic_pref
     assert producer.flush(30) == 0
     schemas = AvroSchemas.of(RegistrySettings(client=client), "globalId")
 
-    assert list(values_since(ClientSettings(kafka_address), name, 0, schemas)) == [value]
+    assert list(values_since(ClientSettings(kafka_address), name, 0, schemas, never)) == [value]
     # With the settings of another converter nothing can be read.
     for other in (None, AvroSchemas.of(RegistrySettings(url=registry_url), "")):
         with pytest.raises(ConfigError, match=f"a record of the topic {name} is not in the form") as refused:
-            list(values_since(ClientSettings(kafka_address), name, 0, other))
+            list(values_since(ClientSettings(kafka_address), name, 0, other, never))
         assert "Give the converter with which the connector has written" in refused.value.hint
+
+
+def never(_: object) -> bool:
+    """Return False: a value is not known to be early."""
+    return False
 
 
 def borders(job: PlannedJob, topic: str) -> list[tuple[str, str]]:
