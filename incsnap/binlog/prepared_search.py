@@ -56,10 +56,13 @@ class PreparedSearch:
         except NotPrepared as unknown:
             _log.warning("%s", unknown)
             if self.find([unknown.xid], delivered(), along=None):
+                behind = delivered() | GtidSet.parse(unknown.gtid)
                 raise BinlogError(
-                    f"{unknown}, and the binlog no longer holds it",
-                    "Its changes are in the tables, but can no longer be sent as events. Start with a new"
-                    " checkpoint.location and signal execute-snapshot for the tables.",
+                    f"{unknown.place}: {unknown.gtid} is the XA COMMIT of {unknown.xid}, and the binlog file with its"
+                    " XA PREPARE is purged. That file had the transaction's rows, so they cannot be sent as events",
+                    "To go on behind this transaction, start with a new checkpoint.location, snapshot.mode=no_data and"
+                    f" incsnap.start.gtid.set={behind}. Then signal execute-snapshot for the tables of the transaction."
+                    " If a connector has sent its rows at XA PREPARE, no snapshot is needed.",
                 ) from None
 
     def find(self, xids: Collection[str], before: GtidSet, along: Collection[str] | None = ()) -> set[str]:
