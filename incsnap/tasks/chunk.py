@@ -306,15 +306,14 @@ class _Group:
         select_began = time.monotonic()
         read = partial(
             read_chunk,
-            shape=shape,
             max_bytes=MAX_CHUNK_BYTES // len(tails),
             timeout_seconds=may_take,
             needed=format_.view.needed,
         )
         if len(tails) == 1:
-            selected = [read(connection, from_where_sql=tails[0])]
+            selected = [read(connection, shape, tails[0])]
         else:
-            selected = self._together([partial(read, from_where_sql=tail) for tail in tails])
+            selected = self._together(lambda on, tail: read(on, shape, tail), tails)
         seconds = time.monotonic() - select_began
         now_us = time.time_ns() // 1000
         source, layout = SourceConstants(end.file, end.pos, now_us, self._server[0]), order.layout
@@ -354,18 +353,18 @@ class _Group:
             absent=missing,
         )
 
-    def _together(self, reads: Sequence[Callable[[Connection[Any]], list[Any]]]) -> list[list[Any]]:
-        """Return the results of SELECTs that run at the same time, each on a connection of its own.
+    def _together(self, read: Callable[[Connection[Any], str], list[Any]], tails: Sequence[str]) -> list[list[Any]]:
+        """Return what `read` returns for `tails`. They are read at the same time, each on a connection of its own.
 
         The server has executed the low watermark before, so each SELECT sees all transactions of it. Raise the first
         error when all SELECTs have ended.
         """
-        running = [_look_up_threads().submit(self._on_own_connection, each) for each in reads]
+        running = [_look_up_threads().submit(self._on_own_connection, read, tail) for tail in tails]
         wait(running)
         return [each.result() for each in running]
 
-    def _on_own_connection(self, read: Callable[[Connection[Any]], list[Any]]) -> list[Any]:
-        """Return the result of `read` on this thread's connection.
+    def _on_own_connection(self, read: Callable[[Connection[Any], str], list[Any]], tail: str) -> list[Any]:
+        """Return what `read` returns for `tail` on this thread's connection.
 
         Raise ServerUnreachable if the connection leads to another server than the chunk's.
         """
@@ -373,7 +372,7 @@ class _Group:
         if _identity(connection) != self._server:
             connection.close()
             raise ServerUnreachable("The server was exchanged while chunks were read")
-        return read(connection)
+        return read(connection, tail)
 
     def _listed(self, chunk: Chunk, format_: TableFormat) -> list[ListedKeys]:
         """Return the keys of the chunk, in a part for each SELECT.
