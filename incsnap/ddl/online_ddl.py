@@ -15,6 +15,7 @@ gh-ost reverts a swap that was not seen. Every other RENAME remains what it is f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from incsnap.ddl.online_names import (
@@ -67,8 +68,12 @@ def after_statement(
 
 def copy_of(tables: OnlineTables, of: TableId) -> OnlineTable | None:
     """Return the copy by which a tool alters the table `of`; None if no tool alters it."""
+    return next(_copies_of(tables, of), None)
+
+
+def _copies_of(tables: OnlineTables, of: TableId) -> Iterator[OnlineTable]:
     copies = (each for each in tables.certain() if each.role == "copy" and each.of is not None)
-    return next((each for each in copies if each.of is not None and each.of.folded == of.folded), None)
+    return (each for each in copies if each.of is not None and each.of.folded == of.folded)
 
 
 class _Statement:
@@ -133,8 +138,8 @@ class _Statement:
         conditional = words.skip_condition()
         table = words.table()
         self._named.append(table)
-        if conditional and table.folded in self._tables:
-            return
+        if conditional and (table.folded in self._tables or not self._has_xid):
+            return  # without a transaction the statement has made no table
         if not conditional:
             self._has_other_rows(table)
         self._tables.pop(table.folded, None)
@@ -196,6 +201,9 @@ class _Statement:
         self._named.append(table)
         if words.mentions("TABLESPACE") or (words.mentions("PARTITION") and any(map(words.mentions, _OF_PARTITIONS))):
             self._has_other_rows(table)
+        while words.mentions("EXCHANGE") and not words.at_end:
+            if words.take() == "WITH" and words.skip("TABLE"):
+                self._has_other_rows(words.table())
         new, is_rename_alone = None, False
         if words.mentions("RENAME"):
             is_rename_alone = words.peek() == "RENAME"
@@ -237,8 +245,9 @@ class _Statement:
 
     def _drops_before_swap(self, table: TableId) -> bool:
         """Whether pt-online-schema-change drops the altered table (`--alter-foreign-keys-method=drop_swap`)."""
-        copy = copy_of(self.tables(), table)
-        if copy is None or copy.tool != PT_OSC or not copy.is_fed:
+        # An earlier run may have left another copy.
+        copies = _copies_of(self.tables(), table)
+        if not any(each.tool == PT_OSC and each.is_fed for each in copies):
             return False
         self._leaves(table)
         self._hidden.add(table)

@@ -35,8 +35,10 @@ def _replaces_key(scan: Scan, change: SchemaChange, columns: ColumnRules) -> boo
     """Return True if a column of the table's key may be another one behind the statement.
 
     Each statement is looked at by itself. If one frees a name and a later one gives it to another column, the later one
-    is found.
+    is found. The swap of a tool whose alteration is not known may have replaced any column.
     """
+    if change.online.alteration_of(scan.table) == "":
+        return True
     replaced = replaced_columns(statements_about(scan.table, change) or [change.sql], change.session)
     if replaced is None:
         return True

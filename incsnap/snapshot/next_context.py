@@ -53,7 +53,8 @@ class NextContext:
     ) -> None:
         self.batch = batch
         self.now_ms = now_ms
-        self.away = away
+        #: Folded, because a statement may spell a table otherwise than the server.
+        self.away = frozenset(table.folded for table in away)
         self.queue: list[Request] = list(context.queue)
         self.scans: dict[int, Scan] = {scan.number: scan for scan in context.scans}
         self.scans_begun = context.scans_begun

@@ -98,7 +98,7 @@ def _is_passed_by(state: NextContext, scan: Scan) -> bool:
     to it.
     """
     waits = scan.attempt > 0 or scan.not_before_ms > state.now_ms or scan.number in state.late
-    return waits or scan.table in state.away
+    return waits or scan.table.folded in state.away
 
 
 def _undescribed(state: NextContext) -> list[Request]:
@@ -107,7 +107,7 @@ def _undescribed(state: NextContext) -> list[Request]:
     Leave out tables whose last question failed: a locked table would make the questions about all others useless.
     """
     waits = (scan for scan in state.scans.values() if not (scan.described or scan.attempt))
-    return [scan.request for scan in waits if scan.table not in state.away]
+    return [scan.request for scan in waits if scan.table.folded not in state.away]
 
 
 def _look_ahead(
@@ -131,7 +131,7 @@ def _plan_scan(
     Each step returns False if it has ended the table, postponed it, or may plan no more. Then the next are skipped.
     """
     scan = state.scans[number]
-    if not capacity.for_any or scan.not_before_ms > state.now_ms or scan.table in state.away:
+    if not capacity.for_any or scan.not_before_ms > state.now_ms or scan.table.folded in state.away:
         return
     if not (yield from _described(state, number, low_watermark)):
         return

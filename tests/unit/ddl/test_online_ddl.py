@@ -217,6 +217,21 @@ def test_drop_swap_hides_the_drop() -> None:
     assert tables == NOTHING
 
 
+def test_drop_swap_hides_the_drop_beside_a_copy_that_an_earlier_run_has_left() -> None:
+    run = pt_osc()
+    swap = next(number for number, sql in enumerate(run) if sql.startswith("RENAME"))
+    left = "create /* gh-ost */ table `shop`.`_t_gho` like `shop`.`t`"
+    _, steps = _run(left, *run[:swap], "DROP TABLE IF EXISTS `shop`.`t`", "RENAME TABLE `shop`.`_t_new` TO `shop`.`t`")
+    assert steps[-2] is not None
+    assert steps[-2].hides(T)
+    assert [table for table, _, _ in _swaps(steps)] == [T]
+
+
+def test_a_create_that_has_made_nothing_makes_no_copy() -> None:
+    tables, step = after_statement(NOTHING, "CREATE TABLE IF NOT EXISTS _t_new LIKE t", "shop", has_xid=False)
+    assert (tables, step) == (NOTHING, None)
+
+
 def test_a_drop_of_a_table_that_no_tool_alters_is_a_drop() -> None:
     assert _run("DROP TABLE IF EXISTS `shop`.`t`") == (NOTHING, [None])
 
@@ -438,6 +453,7 @@ def test_a_table_with_letters_beyond_ascii_is_followed_by_triggers_of_both_names
         ["ALTER TABLE t RENAME TO t_2025", "CREATE TABLE t LIKE t_2025"],
         ["ALTER TABLE t TRUNCATE PARTITION p0"],
         ["ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u"],
+        ["ALTER TABLE u EXCHANGE PARTITION p0 WITH TABLE t WITHOUT VALIDATION"],
         ["ALTER TABLE t IMPORT TABLESPACE"],
     ],
     ids=" ".join,

@@ -16,7 +16,7 @@ from incsnap.planner.replaced_keys import tables_with_replaced_keys
 from incsnap.snapshot.commands import DataCollection
 from incsnap.snapshot.context import Request, Scan
 from incsnap.tables import TableId
-from tests.support.online_runs import gh_ost, pt_osc, spirit
+from tests.support.online_runs import gh_ost, pt_osc, revert, spirit
 
 T = TableId("shop", "t")
 SCANS = [Scan(1, Request("s", DataCollection(T)), 10, ("Id",)), Scan(2, Request("s", DataCollection(T)), 10)]
@@ -47,6 +47,14 @@ def test_a_key_is_replaced_if_another_column_has_the_name_of_its_column(
     statements: list[str], rules: ColumnRules, is_replaced: bool
 ) -> None:
     assert tables_with_replaced_keys(SCANS, changes(*statements), rules) == ({T} if is_replaced else set())
+
+
+def test_a_swap_whose_alteration_is_not_known_may_have_replaced_the_key() -> None:
+    stepped = with_steps(OnlineTables(), changes(*gh_ost(drops_old=False), *revert()), lambda _: True).changes
+    back = [change for change in stepped if change.online.swaps][-1]
+
+    assert back.online.alteration_of(T) == ""
+    assert tables_with_replaced_keys(SCANS, [back], ColumnRules()) == {T}
 
 
 @pytest.mark.parametrize("alter", [ANEW, "ADD n INT"])
