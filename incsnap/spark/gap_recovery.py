@@ -23,13 +23,14 @@ from incsnap.spark.reader_jobs import ENDED
 from incsnap.spark.reader_turns import turns_of
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.gap import GapCourse
+from incsnap.verify.kept_sides import FolderNotWritten
 
 log = logging.getLogger(__name__)
 
 #: Failures after which each table is compared alone, and after which the next table is read whole.
 _TOGETHER, _ATTEMPTS = 2, 5
-#: Errors that are no such failure: MySQL, Kafka or the object store is away.
-_AWAY = (ServerUnreachable, SinkError, StoreFailed)
+#: Errors that are no such failure: MySQL, Kafka or the object store is away, or the disk is full.
+_AWAY = (ServerUnreachable, SinkError, StoreFailed, FolderNotWritten)
 #: Seconds until the next attempt.
 _PAUSE_SECONDS = 5.0
 

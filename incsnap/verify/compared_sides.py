@@ -20,6 +20,10 @@ class TooManyDiffer(Exception):
     """An error: more than `MOST_KEYS` keys of a topic differ. Some of these keys may have changed meanwhile."""
 
 
+class TooManyKeys(ConfigError):
+    """An error: more keys would have to be looked at one by one than verify can."""
+
+
 @dataclass(slots=True)
 class Candidates:
     """The keys of a topic that are looked at again."""
@@ -73,7 +77,7 @@ class ComparedSides:
         candidates.back_in_time += int(differences.back.sum())
 
 
-def too_many_keys(count: int, changed: int) -> ConfigError:
+def too_many_keys(count: int, changed: int) -> TooManyKeys:
     """Return the error for a comparison with at least `count` keys that differ or changed meanwhile.
 
     `changed`: the number of keys that changed meanwhile. Most of them differ too, because one side was read earlier.
@@ -81,11 +85,11 @@ def too_many_keys(count: int, changed: int) -> ConfigError:
     most, others = f"verify can look at no more than {MOST_KEYS:,} keys one by one", count - changed
     fewer = "fewer tables with --table, or a part with --sample."
     if changed > others:
-        return ConfigError(
+        return TooManyKeys(
             f"{changed:,} keys changed while they were compared, and {others:,} others differ: {most}",
             f"Run the command again when fewer rows change. Or compare {fewer}",
         )
-    return ConfigError(
+    return TooManyKeys(
         f"At least {others:,} keys differ, and {changed:,} others changed while they were compared: {most}",
         f"Does FILE describe these topics? Compare {fewer}",
     )

@@ -74,7 +74,7 @@ class GapCourse:
     ) -> None:
         self._spark, self._settings, self._allowance = spark, settings, allowance
         self._progressed = progressed
-        self._gap = GapFiles(Files(root), job)
+        self._gap, self._job = GapFiles(Files(root), job), job
         self._client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
         self._answers: list[GapAnswer] = []
 
@@ -168,7 +168,7 @@ class GapCourse:
         # All producers of earlier starts are fenced: this start has announced itself.
         seam: Seam = topic_ends(self._client, counts)
         ranges = [_ranges(connection, settings, each, group[each.shape.id]) for each in verified]
-        with closing(GapComparison(self._spark, settings, verified, behind, self._allowance)) as compared:
+        with closing(GapComparison(self._spark, settings, verified, behind, self._allowance, self._job)) as compared:
             rows_of = [group[each.shape.id] for each in verified]
             for place, count in enumerate(compared.run(self._client, seam, ranges, rows_of)):
                 answers += self._of_table(verified[place], count, compared, place)

@@ -6,11 +6,12 @@ kept in a temporary folder of the driver's machine, and the driver compares them
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, TypeVar
 
 import numpy as np
@@ -67,6 +68,7 @@ class TableCounts:
 class GapComparison:
     """The comparison of `tables` with their topics. Call `close` at the end.
 
+    `job` is the id of the job, of which one comparison runs at a time. What a killed one has left is removed.
     `behind`: transactions that a server must have executed before a SELECT. No more tasks of Spark run at the same time
     than `allowance` has.
     """
@@ -78,10 +80,14 @@ class GapComparison:
         tables: Sequence[VerifiedTable],
         behind: GtidSet,
         allowance: Allowance,
+        job: str,
     ) -> None:
         self._jobs = PartJobs(spark.sparkContext, allowance)
         self._settings, self._tables, self._behind, self._allowance = settings, tables, str(behind), allowance
-        self._folder = TemporaryDirectory(prefix="incsnap-gap-")
+        prefix = f"incsnap-gap-{job}-"
+        for left in Path(gettempdir()).glob(f"{prefix}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        self._folder = TemporaryDirectory(prefix=prefix)
         self._sides = KeptSides.new(Path(self._folder.name), "")
         #: The keys that differ, by the number of their table and by whether the table lacks them.
         self._found: dict[tuple[int, bool], list[tuple[SideSlices, Numbers]]] = {}

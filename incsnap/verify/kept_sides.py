@@ -37,6 +37,10 @@ _PLAN, _LOCK = "plan.json", ".lock"
 _AGAIN = "Run the command without --resume to begin again."
 
 
+class FolderNotWritten(ConfigError):
+    """An error: the disk is full, or the folder may not be written."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeptRange:
     """A range of a table's key."""
@@ -222,10 +226,10 @@ def _write(path: Path, content: bytes) -> None:
         raise _not_written(path.parent, error) from None
 
 
-def _not_written(folder: Path, error: OSError) -> ConfigError:
-    return ConfigError(
+def _not_written(folder: Path, error: OSError) -> FolderNotWritten:
+    return FolderNotWritten(
         f"{folder} cannot be written: {error.strerror or error}",
-        "Set the environment variable INCSNAP_CACHE to a folder on a disk with room.",
+        "Set the environment variable INCSNAP_CACHE to a folder on a disk with room. In a running job it is TMPDIR.",
     )
 
 

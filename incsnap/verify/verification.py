@@ -24,6 +24,7 @@ from incsnap.mysql.session import connect
 from incsnap.tables import TableId, TableShape
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.changed_keys import TableChanged, TooManyChanges, TopicChanged
+from incsnap.verify.compared_sides import TooManyKeys
 from incsnap.verify.course import CHANGED, LOCKED, Course, Resources, open_sides
 from incsnap.verify.kept_sides import held
 from incsnap.verify.progress import Progress
@@ -41,7 +42,7 @@ log = logging.getLogger(__name__)
 #: How often a table is begun again because a statement changed it meanwhile.
 _ATTEMPTS = 3
 #: Errors behind which a comparison begins anew. What was read is removed then.
-_NOT_RESUMABLE = (ConfigError, RecordsRemoved, TooManyChanges, TopicChanged)
+_NOT_RESUMABLE = (RecordsRemoved, TooManyChanges, TooManyKeys, TopicChanged)
 
 
 @dataclass(frozen=True, slots=True)

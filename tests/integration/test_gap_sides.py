@@ -54,7 +54,7 @@ def tables() -> list[VerifiedTable]:
 def test_a_task_that_does_not_reach_mysql_says_so_to_the_driver(spark: SparkSession) -> None:
     nobody = {"database.hostname": "127.0.0.1", "database.port": str(free_ports(1)[0])}
     settings = from_properties({**NEEDED, **nobody}).settings
-    compared = GapComparison(spark, settings, tables(), GtidSet(), Allowance())
+    compared = GapComparison(spark, settings, tables(), GtidSet(), Allowance(), "job")
 
     with closing(compared), pytest.raises(ServerUnreachable, match="MySQL"):
         compared.run(ClientSettings("unused:1"), {}, [[RangePart(None, None, None)] for _ in tables()], [1, 1])

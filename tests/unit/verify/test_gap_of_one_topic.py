@@ -110,7 +110,7 @@ def test_the_topic_is_read_once_and_each_record_counts_for_its_own_table(
     settings: Settings = loaded_with(**_TELLING).settings
     session: Any = SimpleNamespace(sparkContext=None)
     parts = [PartitionPart(tables[0].topic, 0, 0, len(_KEYS))]
-    with closing(GapComparison(session, settings, tables, GtidSet(), Allowance(tasks=1))) as compared:
+    with closing(GapComparison(session, settings, tables, GtidSet(), Allowance(tasks=1), "job")) as compared:
         compared._read_records(ClientSettings("unused:1"), parts, {(tables[0].topic, 0): 2})
         with compared._sides.block(RECORDS, 0) as (batch, _):
             lines = [(each["number"], each["key"], each["is_new"]) for each in batch.to_pylist()]
