@@ -32,7 +32,8 @@ def keys_in(settings: ClientSettings, topic: str) -> Iterator[bytes]:
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in ends])
         heard = time.monotonic()
         while ends:
-            messages = consumer.consume(_TOGETHER, 1.0)
+            # Somebody may write behind the end of a partition that has been read.
+            messages = [each for each in consumer.consume(_TOGETHER, 1.0) if (each.partition() or 0) in ends]
             if any(_is_heard(message.error()) for message in messages):
                 heard = time.monotonic()
             elif time.monotonic() - heard > _SILENT_SECONDS:
@@ -49,7 +50,9 @@ def keys_in(settings: ClientSettings, topic: str) -> Iterator[bytes]:
                         yield bytes(content)
                 # With an error this is the end of a partition, in its place after the last record.
                 if (message.offset() or 0) + (error is None) >= ends.get(message.partition() or 0, 1 << 62):
-                    ends.pop(message.partition() or 0, None)
+                    ended = ends.pop(message.partition() or 0, None)
+                    if ended is not None:
+                        consumer.pause([TopicPartition(topic, message.partition() or 0)])
     except KafkaException as problem:
         reason: KafkaError = problem.args[0]
         if reason.code() in _REFUSALS:

@@ -44,14 +44,15 @@ def read_chunk(
     max_bytes: int,
     timeout_seconds: float,
     needed: Set[int] | None = None,
+    row_bytes: int = MAX_BYTES,
 ) -> list[Any]:
     """Return the canonical columns of `SELECT <columns> <from_where_sql>`, in the order of `shape`.
 
     `needed` holds the indexes of the columns to read; None means all. The result has None for each other column.
 
     Raise ChunkFailed if the server fails, if the SELECT takes longer than `timeout_seconds`, or if the rows take more
-    than `max_bytes` on the wire. A single row may take 2 GiB. If the rows are too large or the connection broke,
-    `connection.open` is False afterwards. Raise UnsupportedType for a column that cannot be read.
+    than `max_bytes` on the wire. A single row may take `row_bytes`, at most 2 GiB. If the rows are too large or the
+    connection broke, `connection.open` is False afterwards. Raise UnsupportedType for a column that cannot be read.
     """
     indexes = sorted(needed) if needed is not None else range(len(shape.columns))
     types = [describe(shape.columns[index], shape.id) for index in indexes]
@@ -66,7 +67,7 @@ def read_chunk(
             for rows in fetched:
                 size += rows.packets.size
                 count += len(rows)
-                if size > (max_bytes if count > 1 else MAX_BYTES):
+                if size > (max_bytes if count > 1 else row_bytes):
                     raise ChunkFailed(
                         f"{shape.id}: a chunk takes more than {max_bytes} bytes",
                         "It is read again in smaller chunks. Lower incremental.snapshot.chunk.size to begin with such.",

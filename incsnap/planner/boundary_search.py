@@ -129,6 +129,8 @@ class BoundarySearch:
                 if isinstance(question, NextBoundary):
                     # This is not the boundary that was searched ahead.
                     self._ahead.pop(question.table, None)
+                elif isinstance(question, Describe):
+                    self._forget_earlier(question)
                 self._asked[self._first.setdefault(question, question)] = time.monotonic()
                 while len(self._first) > _KEPT:
                     del self._first[next(iter(self._first))]
@@ -137,6 +139,12 @@ class BoundarySearch:
             if self._is_for_sorts(question):
                 self._begin_thread(sorts=True)
             return NotYet(is_late=time.monotonic() - self._asked[question] > PASSED_BY_SECONDS)
+
+    def _forget_earlier(self, question: Describe) -> None:
+        """Forget the same question of an earlier batch, which nobody waits for since a statement has asked it anew."""
+        for each in list(self._asked):
+            if isinstance(each, Describe) and replace(each, asked=question.asked, keys=question.keys) == question:
+                del self._asked[each]
 
     def _begin_thread(self, *, sorts: bool) -> None:
         """Start the thread unless it runs."""

@@ -16,7 +16,7 @@ snapshot is not new when the setting is changed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from incsnap.checkpoint.content_files import ContentFiles
@@ -24,7 +24,7 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.windows import CheckpointDamaged
 from incsnap.config.patterns import TableFilter
 from incsnap.config.settings import SnapshotSettings
-from incsnap.ddl.statements import moved_in, taken_over
+from incsnap.ddl.statements import first_word, moved_in, taken_over
 from incsnap.events import SchemaChange
 from incsnap.planner.signal_commands import Captured, CapturedTables
 from incsnap.planner.start_snapshot import snapshot_of
@@ -145,3 +145,13 @@ def _unread(start: Offset) -> set[TableId]:
     snapshot = start.snapshot
     requests = (*(scan.request for scan in snapshot.scans), *snapshot.queue)
     return {request.table for request in requests if request.signal.startswith(_ID)}
+
+
+def brings_tables(change: SchemaChange, included: Callable[[TableId], bool]) -> bool:
+    """Whether a statement may have created a captured table, or given a captured name to another table."""
+    if change.truncates:
+        return False
+    if change.tables is None:
+        return True
+    named = change.tables if first_word(change.sql) == "CREATE" else change.taken_names
+    return any(map(included, named))

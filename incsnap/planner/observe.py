@@ -37,7 +37,7 @@ from incsnap.planner.chunk_results import ChunkResults, failed_keys, refused_row
 from incsnap.planner.gap_lists import GapLists
 from incsnap.planner.heartbeat import Heartbeat
 from incsnap.planner.known_definitions import BatchKnowledge, KnownDefinitions
-from incsnap.planner.new_tables import FilterFiles, NewTables
+from incsnap.planner.new_tables import FilterFiles, NewTables, brings_tables
 from incsnap.planner.old_rows import DefinedFiles, OldRows
 from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.planner.query_connection import QueryConnection
@@ -96,6 +96,7 @@ class Observer:
         query_seconds, topics = settings.mysql.query_timeout_seconds, partial(topics_of, settings)
         self._throttle = settings.snapshot.throttle
         self._columns = settings.columns
+        self._included = settings.tables.included
         self._buffers = buffers
         self._queries = queries
         self._heartbeat = Heartbeat(settings)
@@ -170,6 +171,7 @@ class Observer:
             commands=(*reports, *(knowledge.commands if knowledge is not None else ()), *commands),
             changed=frozenset(advance.tables),
             changes=advance.changes,
+            brings_tables=any(brings_tables(change, self._included) for change in advance.changes),
             limits=self._budget.limits,
             outdated=outdated,
             release_bytes=self._budget.release_bytes,

@@ -72,6 +72,7 @@ class BatchFacts:
     results: Mapping[str, ChunkResult] = field(default_factory=dict)
     commands: tuple[Command, ...] = ()  #: commands of the signals up to `end`, in order
     changes: tuple[SchemaChange, ...] = ()  #: every DDL and TRUNCATE between the last batch's end and `end`
+    brings_tables: bool = False  #: whether one of `changes` may have brought a captured table, or given one a new name
     limits: Limits = field(default_factory=Limits)  #: sizes and numbers of chunks
     changed: frozenset[TableId] = frozenset()  #: tables with events between the last batch's end and `end`
     #: whether records have another form or other partitions now than those of the windows in flight
@@ -235,12 +236,12 @@ def _observe(state: NextContext, facts: BatchFacts) -> None:
 
     A table also begins again if a column of its key is another column now. The key may have the same form as before.
 
-    Deletions for keys without a row are allowed by the settings and by the tables that share the topic. So any change
-    of these asks again whether they are allowed, and reads the keys again.
+    Deletions for keys without a row are allowed by the settings and by the tables that share the topic. So other
+    settings and new tables ask again whether they are allowed, and the keys are read again.
     """
-    if facts.outdated or any(not change.truncates for change in facts.changes):
+    if facts.outdated or facts.brings_tables:
         deleting = {scan.number for scan in state.scans.values() if scan.chosen.deletes}
-        _read_again(state, lambda window: window.scan in deleting)
+        _read_again(state, lambda window: window.scan in deleting and not window.sent)
         for number in deleting:
             state.scans[number] = replace(state.scans[number], described=False, asked=0)
     for change in facts.changes:

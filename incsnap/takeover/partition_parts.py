@@ -77,7 +77,7 @@ def tails_of(client: ClientSettings, ranges: Iterable[PartitionRange]) -> dict[t
     """
     parts = [each.tail for each in ranges]
     tails: dict[tuple[str, int], list[Message]] = {(part.topic, part.partition): [] for part in parts}
-    left = set(tails)
+    left = {(part.topic, part.partition): part.end for part in parts}
     settings = {
         **client.for_consumer("incsnap-takeover"),
         "auto.offset.reset": "earliest",
@@ -92,7 +92,9 @@ def tails_of(client: ClientSettings, ranges: Iterable[PartitionRange]) -> dict[t
                 if error is None:
                     tails[place].append(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    left.discard(place)
+                    # A new leader may have an earlier end for a moment.
+                    if (message.offset() or 0) >= left.get(place, 0):
+                        left.pop(place, None)
                 elif not error.retriable():
                     raise ServerUnreachable(f"{place[0]} cannot be read: {error.str()}")
                 deadline = time.monotonic() + _REQUEST_SECONDS

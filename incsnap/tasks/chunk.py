@@ -313,7 +313,9 @@ class _Group:
         if len(tails) == 1:
             selected = [read(connection, shape, tails[0])]
         else:
-            selected = self._together(lambda on, tail: read(on, shape, tail), tails)
+            # A first row of any size would be held four times. The list is halved until one SELECT reads it.
+            alike = partial(read, row_bytes=MAX_CHUNK_BYTES // len(tails))
+            selected = self._together(connection, lambda on, tail: alike(on, shape, tail), tails)
         seconds = time.monotonic() - select_began
         now_us = time.time_ns() // 1000
         source, layout = SourceConstants(end.file, end.pos, now_us, self._server[0]), order.layout
@@ -353,22 +355,30 @@ class _Group:
             absent=missing,
         )
 
-    def _together(self, read: Callable[[Connection[Any], str], list[Any]], tails: Sequence[str]) -> list[list[Any]]:
+    def _together(
+        self, connection: Connection[Any], read: Callable[[Connection[Any], str], list[Any]], tails: Sequence[str]
+    ) -> list[list[Any]]:
         """Return what `read` returns for `tails`. They are read at the same time, each on a connection of its own.
 
+        Where the server gives no further connection, `connection` reads one after the other.
         The server has executed the low watermark before, so each SELECT sees all transactions of it. Raise the first
         error when all SELECTs have ended.
         """
         running = [_look_up_threads().submit(self._on_own_connection, read, tail) for tail in tails]
         wait(running)
-        return [each.result() for each in running]
+        results = [each.result() for each in running]
+        pairs = zip(results, tails, strict=True)
+        return [read(connection, tail) if result is None else result for result, tail in pairs]
 
-    def _on_own_connection(self, read: Callable[[Connection[Any], str], list[Any]], tail: str) -> list[Any]:
-        """Return what `read` returns for `tail` on this thread's connection.
+    def _on_own_connection(self, read: Callable[[Connection[Any], str], list[Any]], tail: str) -> list[Any] | None:
+        """Return what `read` returns for `tail` on this thread's connection; None if the server gives none.
 
         Raise ServerUnreachable if the connection leads to another server than the chunk's.
         """
-        connection = _session(self._settings.mysql)
+        try:
+            connection = _session(self._settings.mysql)
+        except ServerUnreachable:
+            return None
         if _identity(connection) != self._server:
             connection.close()
             raise ServerUnreachable("The server was exchanged while chunks were read")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,9 @@ from pyarrow import parquet
 from pymysql.cursors import Cursor
 
 from incsnap.checkpoint.files import Files
+from incsnap.config.servers import MySqlSettings
 from incsnap.config.settings import Settings
+from incsnap.errors import ServerUnreachable
 from incsnap.kafka import keys_topic
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.mysql.watermarks import high_watermark
@@ -312,6 +315,24 @@ def test_a_row_comes_once_if_several_selects_of_a_list_find_it(
     assert sorted(read(job, topic, "name")) == sorted(present)
     assert sorted(each.key["name"] for each in deleted(job, topic)) == sorted([*absent, *absent])
     assert (end["absent_keys"], end["total_rows_scanned"]) == ("400", "400")
+
+
+def test_a_long_list_is_read_by_one_connection_where_the_server_gives_no_others(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_this_thread = chunk_task._session
+
+    def session(settings: MySqlSettings) -> Any:
+        if threading.current_thread().name.startswith("incsnap-keys"):
+            raise ServerUnreachable("Too many connections")
+        return of_this_thread(settings)
+
+    monkeypatch.setattr(chunk_task, "_session", session)
+    job = make_job(incremental__snapshot__chunk__size="1000")
+    ask(job, f"{database}.t", keys=[{"id": each} for each in range(2 * _ROWS)])
+    end = to_end(job)
+    assert sorted(read(job, f"{topic_prefix}.{database}.t")) == list(range(_ROWS))
+    assert end["absent_keys"] == str(_ROWS)
 
 
 def test_a_row_is_found_by_its_record_key_whatever_the_bytes_of_the_text(

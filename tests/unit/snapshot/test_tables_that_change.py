@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from incsnap.events import OnlineStep, SchemaChange
+from incsnap.snapshot.commands import ChosenRows, DataCollection, Execute
 from incsnap.snapshot.next_context import MAX_BEGINNINGS
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.snapshot.questions import Describe, MaximumKey, NotYet
 from incsnap.snapshot.refused import RefusedRow
 from incsnap.snapshot.window import ChunkResult
+from incsnap.tables import TableId
 from tests.support.snapshots import A, B, C, Snapshots, alter, execute, position, spans, swap, tool_swap, truncate
 
 
@@ -33,6 +35,18 @@ def test_a_schema_change_of_another_table_is_no_matter() -> None:
     job.batch(execute("s", A))
 
     assert len(job.batch(changes=(alter(B), SchemaChange(None, "elsewhere", "?"))).context.released) == 2
+
+
+@pytest.mark.parametrize("brings_tables", [True, False])
+def test_a_new_table_alone_asks_again_whether_absent_keys_may_be_deleted(brings_tables: bool) -> None:
+    job = Snapshots({A: [1, 2, 3, 4, 5, 6, 7]})
+    chosen = DataCollection(A, chosen=ChosenRows(keys="[]", deletes=True))
+    job.batch(Execute("s", (chosen,)))
+    job.batch()
+    job.asked.clear()
+    job.batch(changes=(alter(B),), brings_tables=brings_tables)
+
+    assert any(isinstance(each, Describe) for each in job.asked) == brings_tables
 
 
 def test_a_table_whose_key_changes_is_begun_again() -> None:
@@ -204,7 +218,7 @@ def test_nothing_is_asked_about_a_table_that_a_tool_has_taken_away(is_begun: boo
     job.batch(*(() if is_begun else (execute("s", A, B),)), changes=taken, away=frozenset({A}))
     asked = len(job.asked)
     for _ in range(3):
-        job.batch(away=frozenset({A}))
+        job.batch(away=frozenset({TableId("DB", "A")}))  # as the statement spells it
     assert all(getattr(question, "table", B) == B for question in job.asked[asked:])
     job.keys[A] = keys
     job.batch(changes=(tool_swap(A, C),))
