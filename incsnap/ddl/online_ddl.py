@@ -76,6 +76,11 @@ def _copies_of(tables: OnlineTables, of: TableId) -> Iterator[OnlineTable]:
     return (each for each in copies if each.of is not None and each.of.folded == of.folded)
 
 
+def _are_together(table: TableId, other: TableId) -> bool:
+    """Whether two tables have one database. Letter case is ignored: the tools write the name as they are told."""
+    return table.database.lower() == other.database.lower()
+
+
 class _Statement:
     """A statement that is being followed. It changes the tables only if it is read to its end."""
 
@@ -148,7 +153,7 @@ class _Statement:
         if words.skip("LIKE"):
             of = words.table()
             tool = copy_tool(table.table, of.table, self._sql)
-            if tool and of.database == table.database:
+            if tool and _are_together(of, table):
                 trace = f"made LIKE {of} by {tool}" if tool == GH_OST and is_by_gh_ost(self._sql) else ""
                 self._add(OnlineTable(table, tool, "copy", of, trace, is_alike=True))
                 self._confirm(table)
@@ -163,9 +168,9 @@ class _Statement:
 
         `made`: the table that the statement has made.
         """
-        logs = [each for each in self._tables.values() if each.role == "log" and each.table.database == made.database]
+        logs = [each for each in self._tables.values() if each.role == "log" and _are_together(each.table, made)]
         for each in list(self._tables.values()):
-            if each.is_certain or each.of is None or each.table.database != made.database:
+            if each.is_certain or each.of is None or not _are_together(each.table, made):
                 continue
             for log in logs:
                 if log.tool == each.tool and _proves(log, each, each.of, made):
@@ -337,7 +342,7 @@ class _Statement:
     def _has_checkpoint(self, of: TableId) -> bool:
         """Whether spirit's checkpoint of a run on this table is there."""
         logs = (each.table for each in self._before.certain() if each.tool == SPIRIT and each.role == "log")
-        names = (each.table for each in logs if each.database == of.database)
+        names = (each.table for each in logs if _are_together(each, of))
         return any(confirms(name, SPIRIT, of.table) or is_common_checkpoint(name) for name in names)
 
     def _is_first_half(self, old: TableId, new: TableId) -> bool:
@@ -356,7 +361,11 @@ class _Statement:
 
     def _bases_of_changelogs(self, database: str) -> set[str]:
         """Return the names from which gh-ost derives the names of its tables in the runs that are under way."""
-        logs = (each for each in self._before.certain() if each.tool == GH_OST and each.table.database == database)
+        logs = (
+            each
+            for each in self._before.certain()
+            if each.tool == GH_OST and each.table.database.lower() == database.lower()
+        )
         return set[str]().union(*(derived_from(each.table.table) for each in logs if ghost_beside(each.table.table)))
 
     def _is_revert(self, of: TableId, other: TableId | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pymysql.connections import Connection
@@ -66,29 +67,31 @@ def online_tables(connection: Connection[Any], existing: Collection[TableId]) ->
     named = [table for table in existing if looks_like_a_tools(table.table)]
     logs = _logs(connection, named) if named else []
     # pt-online-schema-change may be told any name for its copy.
-    copies = {each.table: each for each in _pt_copies(connection, sorted({table.database for table in existing}))}
+    copies = {each.table.folded: each for each in _pt_copies(connection, sorted({each.database for each in existing}))}
     for log in logs:
         beside = [table for table in named if table.database == log.table.database]
         # gh-ost may be told to derive the names of its tables from another name. The altered table is then not known.
         filled = [_copy(copy, log, None) for copy in beside if copy.table.lower() == ghost_beside(log.table.table)]
         for table in _altered(connection, log, existing):
             filled += [_copy(copy, log, table) for copy in beside if copy_tool(copy.table, table.table, "") == log.tool]
-        copies |= {each.table: each for each in filled}
+        copies |= {each.table.folded: each for each in filled}
     _warn_of_hidden_triggers(connection, existing, copies)
-    return OnlineTables((*logs, *(copies[table] for table in sorted(copies) if table in existing)))
+    # A trigger may spell the table otherwise than the server.
+    known = [replace(copies[table.folded], table=table) for table in sorted(existing) if table.folded in copies]
+    return OnlineTables((*logs, *known))
 
 
 def _warn_of_hidden_triggers(
-    connection: Connection[Any], existing: Collection[TableId], known: Collection[TableId]
+    connection: Connection[Any], existing: Collection[TableId], known: Collection[str]
 ) -> None:
     """Warn of tables with the name of a copy of pt-online-schema-change, if the user would not see the tool's triggers.
 
-    `known`: tables that are certainly copies.
+    `known`: tables that are certainly copies, as `TableId.folded` gives them.
     """
     altered = {
         table: copy
         for copy in existing
-        if may_be_pt_copy(copy.table) and copy not in known
+        if may_be_pt_copy(copy.table) and copy.folded not in known
         for table in altered_by_pt(copy)
         if table in existing
     }
@@ -162,7 +165,8 @@ def _pt_copies(connection: Connection[Any], databases: Sequence[str]) -> list[On
     ):
         written = _WRITTEN.search(str(body))
         if written is not None:
-            copy, of = TableId(*written.groups()), TableId(str(database), str(table))
+            names = (name.replace("``", "`") for name in written.groups())
+            copy, of = TableId(*names), TableId(str(database), str(table))
             trace = f"trigger {trigger} of {of} writes into it"
             copies.append(OnlineTable(copy, PT_OSC, "copy", of, trace, UNKNOWN))
     return copies

@@ -232,7 +232,8 @@ class Planner:
                 ),
                 prepared=self._xa.transactions_from(start),
             )
-            self._xa.search(start, self._tail)
+            online = self._online.at(start)
+            self._xa.search(start, self._tail, frozenset() if online is None else online.names())
             self._boundaries = BoundarySearch(settings.mysql, settings.columns, self._tail.wake, self._chosen)
             if self._report_path:
                 open_connection = partial(connect, settings.mysql, read_timeout=10.0)

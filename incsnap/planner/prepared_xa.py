@@ -14,7 +14,7 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -81,10 +81,13 @@ class PreparedXas:
             self._files, start.prepared, self._captured, memory_bytes=MEMORY_BYTES, sought=start.sought
         )
 
-    def search(self, start: Offset, tail: Tail) -> None:
-        """Start the search for the transactions that `start` seeks, beside the stream that `tail` reads from there."""
+    def search(self, start: Offset, tail: Tail, of_tools: Collection[str]) -> None:
+        """Start the search for the transactions that `start` seeks, beside the stream that `tail` reads from there.
+
+        Rows of the tables `of_tools` are left out, as `TableId.folded` gives them.
+        """
         if start.sought and self._search is None:
-            self._search = SoughtXas(self._settings, tail, start.stream.delivered)
+            self._search = SoughtXas(self._settings, tail, start.stream.delivered, of_tools)
 
     def close(self) -> None:
         """End the search."""
@@ -157,11 +160,12 @@ class SoughtXas:
     """A thread that searches the binlog for the XA PREPARE of the XA transactions that a new job has missed.
 
     The newest file is searched first. `tail` says which transactions are sought, and receives each one as soon as it is
-    found. `before` is the GTID set at the job's beginning: only transactions in it are searched. The tail is woken when
-    the search ends.
+    found. `before` is the GTID set at the job's beginning: only transactions in it are searched. Rows of the tables
+    `of_tools` are left out. The tail is woken when the search ends.
     """
 
-    def __init__(self, settings: Settings, tail: Tail, before: GtidSet) -> None:
+    def __init__(self, settings: Settings, tail: Tail, before: GtidSet, of_tools: Collection[str]) -> None:
+        included = settings.tables.included
         self._prepared = tail.prepared
         self._before = before
         self._wake = tail.wake
@@ -169,7 +173,7 @@ class SoughtXas:
         self._search = PreparedSearch(
             partial(connect_beside, partial(dial, settings.mysql)),
             settings.mysql.server_id,
-            settings.tables.included,
+            lambda table: included(table) and table.folded not in of_tools,
             tail.prepared,
             settings.failures.processing,
             take=tail.prepared.take_sought,

@@ -227,6 +227,13 @@ def test_drop_swap_hides_the_drop_beside_a_copy_that_an_earlier_run_has_left() -
     assert [table for table, _, _ in _swaps(steps)] == [T]
 
 
+def test_a_swap_of_spirit_is_known_whatever_the_spelling_of_the_database() -> None:
+    run = [sql.replace("`shop`", "`SHOP`") if sql.startswith("RENAME") else sql for sql in spirit()]
+    assert run != spirit()
+    _, steps = _run(*run)
+    assert len(_swaps(steps)) == 1
+
+
 def test_a_create_that_has_made_nothing_makes_no_copy() -> None:
     tables, step = after_statement(NOTHING, "CREATE TABLE IF NOT EXISTS _t_new LIKE t", "shop", has_xid=False)
     assert (tables, step) == (NOTHING, None)

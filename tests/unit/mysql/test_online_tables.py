@@ -132,6 +132,16 @@ def test_a_copy_of_gh_ost_is_known_beside_its_changelog_also_under_a_name_of_its
     assert step.hides(TableId("shop", "_m42_gho"))
 
 
+@pytest.mark.parametrize(("copy", "written"), [("_u_new", "`Shop`.`_U_new`"), ("_u`_new", "`shop`.`_u``_new`")])
+def test_a_copy_is_known_whatever_the_spelling_of_the_trigger_that_fills_it(
+    copy: str, written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trigger = ("pt_osc_shop_u_ins", "shop", "u", f"REPLACE INTO {written} (`id`) VALUES (NEW.`id`)")
+    online = Server(f"u {copy}", {}, triggers=(trigger,)).online(monkeypatch)
+    assert _names(online) == {copy}
+    assert [each.table for each in online.certain()] == [TableId("shop", copy)]
+
+
 _WRITES = "BEGIN REPLACE INTO `shop`.`_u_new` (`id`) VALUES (NEW.`id`); END"
 
 
