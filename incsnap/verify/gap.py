@@ -19,7 +19,6 @@ from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.gap_files import GapAnswer, GapFiles, TableAnswer
 from incsnap.config.settings import Settings
 from incsnap.config.topics import tables_by_topic
-from incsnap.envelope.listed_keys import KeyRefused, ListedKeys, read_key
 from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ChunkFailed, IncsnapError, ServerUnreachable, shorten
 from incsnap.gtid import GtidSet
@@ -37,7 +36,7 @@ from incsnap.verify.allowance import Allowance
 from incsnap.verify.gap_rules import Seam
 from incsnap.verify.gap_sides import GapComparison, TableCounts
 from incsnap.verify.record_reading import for_table
-from incsnap.verify.table_side import VerifiedTable
+from incsnap.verify.table_side import VerifiedTable, readable
 from incsnap.verify.verified_tables import TableRefused, refusals_of_repair, shapes_to_compare, verified_table
 
 log = logging.getLogger(__name__)
@@ -217,7 +216,7 @@ class GapCourse:
             write(readable_keys(format_, keys, name))
         deletions = tuple(answers)
         for keys in () if is_whole else compared.keys(place, extra=False):
-            if not all(_are_readable(format_, some) for some in _batched(keys, _CHECKED)):
+            if len(_with_rows(format_, keys)) < len(keys):
                 log.warning("%s: some keys of its rows cannot be read again, so the table is read whole", name)
                 is_whole = True
                 break
@@ -230,28 +229,21 @@ def readable_keys(format_: TableFormat, keys: Sequence[bytes], table: str) -> li
 
     A record of an earlier form of the table, or of another producer, has such a key.
     """
-    readable: list[bytes] = []
-    odd: list[bytes] = []
-    for some in _batched(keys, _CHECKED):
-        if _are_readable(format_, some):
-            readable += some
-        else:
-            for key in some:
-                (readable if _are_readable(format_, [key]) else odd).append(key)
-    if odd:
+    own = _with_rows(format_, keys)
+    if len(own) < len(keys):
+        kept = set(own)
+        odd = [key for key in keys if key not in kept]
         log.warning(
             "%s: %d keys of the topic have a form that no row has, so no deletion is sent for them, such as %s",
             *(table, len(odd), shorten(odd[0].decode(errors="replace"))),
         )
-    return readable
+    return own
 
 
-def _are_readable(format_: TableFormat, keys: Sequence[bytes]) -> bool:
-    try:
-        ListedKeys.read(format_, [read_key(key) for key in keys])
-    except (KeyRefused, ValueError):
-        return False
-    return True
+def _with_rows(format_: TableFormat, keys: Sequence[bytes]) -> list[bytes]:
+    """Return those of `keys` that a row of the table can have, in their order."""
+    parts = (part for some in _batched(keys, _CHECKED) for part, _ in readable(format_, some))
+    return [key for part in parts for key in part]
 
 
 def _batched(keys: Sequence[bytes], most: int) -> Iterator[Sequence[bytes]]:

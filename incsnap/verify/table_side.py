@@ -228,21 +228,23 @@ def owned_keys(settings: Settings, table: VerifiedTable, keys: Sequence[bytes]) 
     named = [key for key in keys if own.has(key)]
     owned: set[bytes] = set()
     for begin in range(0, len(named), _KEYS_TOGETHER):
-        for listed in _readable(format_, named[begin : begin + _KEYS_TOGETHER]):
+        for _, listed in readable(format_, named[begin : begin + _KEYS_TOGETHER]):
             owned.update(read_keys(listed.records, table.form.of_table).to_pylist())
     return owned.intersection(named)
 
 
-def _readable(format_: TableFormat, keys: Sequence[bytes]) -> Iterator[ListedKeys]:
-    """Yield the keys that a row can have, in lists. One key that no row can have would let the whole list be
-    refused."""
+def readable(format_: TableFormat, keys: Sequence[bytes]) -> Iterator[tuple[Sequence[bytes], ListedKeys]]:
+    """Yield the keys that a row can have, in parts of `keys`, each with its list.
+
+    One key that no row can have would let the whole list be refused.
+    """
     try:
-        yield ListedKeys.read(format_, [read_key(key) for key in keys])
+        yield keys, ListedKeys.read(format_, [read_key(key) for key in keys])
     except (KeyRefused, ValueError):
         if len(keys) > 1:
             half = len(keys) // 2
-            yield from _readable(format_, keys[:half])
-            yield from _readable(format_, keys[half:])
+            yield from readable(format_, keys[:half])
+            yield from readable(format_, keys[half:])
 
 
 def _where(format_: TableFormat, keys: Sequence[bytes]) -> str:
@@ -253,5 +255,5 @@ def _where(format_: TableFormat, keys: Sequence[bytes]) -> str:
             zero = f"{json.dumps(field.name, ensure_ascii=False)}:{_ZERO}".encode()
             whole = zero.removesuffix(b'Z"') + b'.%sZ"' % (b"0" * field.column.fraction)
             keys = [key.replace(zero, whole) for key in keys]
-    listed = [key for each in _readable(format_, keys) for key in each.sql]
+    listed = [key for _, each in readable(format_, keys) for key in each.sql]
     return any_of([field.column for field in format_.view.key], listed) if listed else ""
