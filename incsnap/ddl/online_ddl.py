@@ -357,15 +357,11 @@ class _Statement:
 
         `own`: its copy, or the former table.
         """
-        return self._bases_of_changelogs(of.database).union(*(derived_from(each.table) for each in own))
+        return self._bases_of_changelogs(of).union(*(derived_from(each.table) for each in own))
 
-    def _bases_of_changelogs(self, database: str) -> set[str]:
-        """Return the names from which gh-ost derives the names of its tables in the runs that are under way."""
-        logs = (
-            each
-            for each in self._before.certain()
-            if each.tool == GH_OST and each.table.database.lower() == database.lower()
-        )
+    def _bases_of_changelogs(self, of: TableId) -> set[str]:
+        """Return the names from which gh-ost derives the names of its tables in the runs beside the table `of`."""
+        logs = (each for each in self._before.certain() if each.tool == GH_OST and _are_together(each.table, of))
         return set[str]().union(*(derived_from(each.table.table) for each in logs if ghost_beside(each.table.table)))
 
     def _is_revert(self, of: TableId, other: TableId | None) -> bool:
@@ -377,7 +373,7 @@ class _Statement:
             other = self._left_last(of)
         if other is None or not is_by_gh_ost(self._sql):
             return False
-        return any(is_revert_name(other.table, base) for base in self._bases_of_changelogs(of.database))
+        return any(is_revert_name(other.table, base) for base in self._bases_of_changelogs(of))
 
     def _left_last(self, of: TableId) -> TableId | None:
         """Return the newest former table of `of`; None if none is known."""

@@ -304,17 +304,13 @@ class _Group:
             raise ChunkRefused(failures.SHAPE, what) from error
         may_take = select_seconds(window.doublings, settings.mysql.query_timeout_seconds)
         select_began = time.monotonic()
-        read = partial(
-            read_chunk,
-            max_bytes=MAX_CHUNK_BYTES // len(tails),
-            timeout_seconds=may_take,
-            needed=format_.view.needed,
-        )
+        read = partial(read_chunk, timeout_seconds=may_take, needed=format_.view.needed)
         if len(tails) == 1:
-            selected = [read(connection, shape, tails[0])]
+            selected = [read(connection, shape, tails[0], max_bytes=MAX_CHUNK_BYTES)]
         else:
+            most = MAX_CHUNK_BYTES // len(tails)
             # A first row of any size would be held four times. The list is halved until one SELECT reads it.
-            alike = partial(read, row_bytes=MAX_CHUNK_BYTES // len(tails))
+            alike = partial(read, max_bytes=most, row_bytes=most)
             selected = self._together(connection, lambda on, tail: alike(on, shape, tail), tails)
         seconds = time.monotonic() - select_began
         now_us = time.time_ns() // 1000
@@ -324,7 +320,7 @@ class _Group:
             # An index that ignores letter case finds the row of a key in another part of the list, too.
             selected[place], without_row = listed.rows_among(selected[place])
             absent.append(without_row)
-        columns = [None if each[0] is None else pa.concat_arrays(each) for each in zip(*selected, strict=True)]
+        columns = selected[0] if len(selected) == 1 else _one_after_the_other(selected)
         records = snapshot_records(
             format_, columns, source, layout.partitions, layout.buckets, now_us=now_us, most=MAX_RECORD_BYTES
         )
@@ -396,6 +392,11 @@ class _Group:
             return [ListedKeys.read(format_, keys[first : first + size]) for first in range(0, len(keys) or 1, size)]
         except KeyRefused as error:
             raise ChunkRefused(failures.SHAPE, f"{chunk.table}: {error}") from error
+
+
+def _one_after_the_other(selected: Sequence[list[Any]]) -> list[Any]:
+    """Return the columns of several SELECTs as one; None for a column that was not read."""
+    return [None if each[0] is None else pa.concat_arrays(each) for each in zip(*selected, strict=True)]
 
 
 def _log_id(end: StreamPosition, server_uuid: str, high_file: str, high_pos: int) -> str:

@@ -24,6 +24,7 @@ from lab.running_job import RunningJob, end_of
 from lab.table_designs import ORDER_LINES, ORDERS
 from lab.workload import Writer
 from signals import send
+from tests.support.delivery import send_first_snapshot
 from tests.support.kafka import Read, read_all
 from tests.support.mysql_versions import end_of_binlog, reset_statement
 
@@ -88,9 +89,7 @@ def test_what_differs_behind_a_gap_is_sent_and_nothing_else(play: CapturedDataba
     signals = play.folder / "signals"
     settings = {**_SETTINGS, "signal.enabled.channels": "file", "signal.file": str(signals)}
     with play.job(settings) as job:
-        job.wait_until_streaming()
-        play.drain(job)
-        job.wait_until("the snapshot was sent", lambda: "The snapshot is complete" in play.log.read_text())
+        send_first_snapshot(play, job)
         job.stop()
     before = records(play, orders)
     with sql(play) as cursor:
@@ -141,9 +140,7 @@ def test_what_differs_behind_a_gap_is_sent_and_nothing_else(play: CapturedDataba
 def test_a_job_that_is_killed_while_it_compares_sends_all_deletions_afterwards(play: CapturedDatabase) -> None:
     orders, lines = play.create(ORDERS, 1_000), play.create(ORDER_LINES, 500)
     with play.job(_SETTINGS) as job:
-        job.wait_until_streaming()
-        play.drain(job)
-        job.wait_until("the snapshot was sent", lambda: "The snapshot is complete" in play.log.read_text())
+        send_first_snapshot(play, job)
         job.stop()
     before = records(play, orders)
     with sql(play) as cursor:
@@ -185,9 +182,7 @@ def test_deletions_of_the_gap_are_sent_for_tables_of_one_topic(play: CapturedDat
     }
     settings = {**_SETTINGS, **router}
     with play.job(settings) as job:
-        job.wait_until_streaming()
-        play.drain(job)
-        job.wait_until("the snapshot was sent", lambda: "The snapshot is complete" in play.log.read_text())
+        send_first_snapshot(play, job)
         job.stop()
     before = read_all(play.kafka, f"{play.prefix}.orders", (0, 1))
     with sql(play) as cursor:
