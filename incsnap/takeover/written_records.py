@@ -97,10 +97,8 @@ def written_records(
             continue
         part = range_.tail if part.begin == part.end else part
         while True:
-            reading, astray = (
-                PartitionReading(part, least, is_exact=form.is_exact, since=range_.part.begin),
-                list[int](),
-            )
+            astray = list[int]()
+            reading = PartitionReading(part, least, is_exact=form.is_exact, since=range_.part.begin)
             for _, messages in messages_of(client, [part]):
                 records = _placed(messages, form, delivered, min(offset, least))
                 reading.add(records)
