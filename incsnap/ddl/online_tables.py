@@ -88,6 +88,11 @@ class OnlineTables:
         """Yield the tables that belong to tools."""
         return (each for each in self.tables if each.is_certain)
 
+    def altered(self) -> Iterator[TableId]:
+        """Yield the tables that tools alter, also those that are away."""
+        yield from self.away
+        yield from (each.of for each in self.certain() if each.role == "copy" and each.of is not None)
+
     def has(self, key: str) -> bool:
         """Return True if a table with the name `key`, as `TableId.folded` gives it, is a tool's or may become one."""
         return any(each.table.folded == key for each in self.tables)

@@ -116,12 +116,15 @@ class SignalPort:
     def _captured(self, connection: Connection[Any], snapshot: SnapshotContext, online: OnlineTables) -> CapturedTables:
         """Return the tables that a signal may ask for or stop.
 
-        Dropped tables are among them while they are read or wait. The signal table itself is not data, though `.*`
-        matches its name. Neither are tables of tools for online schema changes, also those that the stream has not
-        brought yet.
+        Dropped tables are among them while they are read or wait, and a table that a tool for online schema changes
+        has just renamed is among them until its copy takes the name. The signal table itself is not data, though `.*`
+        matches its name. Neither are tables of such tools, also those that the stream has not brought yet.
         """
-        unfinished = (table for table in snapshot.unfinished() if self._included.included(table))
-        table_ids = online.without_tables_of_tools(dict.fromkeys((*self._existing(connection), *unfinished)))
+        existing = self._existing(connection)
+        names = {table.folded for table in existing}
+        altered = (table for table in online.altered() if table.folded not in names)
+        absent = (table for table in (*altered, *snapshot.unfinished()) if self._included.included(table))
+        table_ids = online.without_tables_of_tools(dict.fromkeys((*existing, *absent)))
         return CapturedTables(
             tuple(table for table in table_ids if table != self._signal_table),
             ignore_case=lower_case_table_names(connection) != 0,

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from incsnap.binlog.tail import Tail
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.config.settings import StartPlace
+from incsnap.ddl.online_tables import OnlineTables
 from tests.support.online_migration import Migration, migrations, wait_patiently
 from tests.support.online_runs import gh_ost, pt_osc, resumed, revert, spirit
 from tests.support.planned_job import read_to_the_end
@@ -306,6 +309,28 @@ def test_a_signal_of_all_tables_leaves_out_those_of_tools(make: Any) -> None:
     _signal(migration, rf"{migration.database}\\..*")
     migration.job.batches_until(lambda: len(migration.reads()) == len(migration.keys), "the snapshot")
     assert migration.topics() == {"t"}
+
+
+def test_a_signal_of_all_tables_reads_a_table_between_the_halves_of_its_swap(make: Any) -> None:
+    migration = make()
+    run = gh_ost(migration.database, two_step=True)
+    first = next(number for number, sql in enumerate(run) if " rename `_t_del`" in sql)
+    migration.play(run[:first], copies="_t_gho")
+    migration.run("INSERT IGNORE INTO _t_gho (id, v) SELECT id, v FROM t", run[first])
+    migration.job.batches_until(lambda: _is_away(migration), "the first half")
+    _signal(migration, rf"{migration.database}\\..*")
+    migration.job.batches_until(lambda: migration.job.offset.snapshot.active, "the signal")
+    before = set(migration.keys)
+    migration.play(run[first + 1 :])
+    migration.job.batches_until(lambda: set(migration.reads()) >= before, "the snapshot")
+    assert migration.topics() == {"t"}
+
+
+def _is_away(migration: Migration) -> bool:
+    """Whether the offset says that `t` has left and that its copy has not taken its name yet."""
+    name = migration.job.offset.online
+    files = ValueFiles(Files(str(migration.root)), "online", "the tables of tools", OnlineTables)
+    return bool(name and files.read(name).away)
 
 
 def _signal(migration: Migration, tables: str) -> None:
