@@ -17,6 +17,8 @@ BACK_IN_TIME = "back_in_time"  #: a record of the topic that is older than an ea
 
 #: Kinds that a snapshot of the key, or its deletion, puts right.
 DIFFERENCES = (MISSING, STALE, WRONG, EXTRA, NO_TOMBSTONE)
+#: Kinds of keys that the table does not have.
+ABSENT = (EXTRA, NO_TOMBSTONE)
 #: Kinds of the topic's history alone.
 OF_HISTORY = (SENT_TWICE, BACK_IN_TIME)
 KINDS = (*DIFFERENCES, UNVERIFIABLE, *OF_HISTORY)

@@ -14,18 +14,14 @@ from typing import Protocol
 
 from incsnap.errors import IncsnapError
 from incsnap.verify.allowance import VerificationStopped
-from incsnap.verify.kinds import DIFFERENCES, EXTRA, NO_TOMBSTONE
+from incsnap.verify.kinds import ABSENT, DIFFERENCES
 from incsnap.verify.proof import TopicKey
 from incsnap.verify.report import Difference, TableReport
 
 log = logging.getLogger(__name__)
 
-#: Kinds of keys that the table does not have.
-ABSENT = (EXTRA, NO_TOMBSTONE)
 #: Tables that a job is asked for at a time. It remembers its last 32 signals.
 _TOGETHER = 16
-#: Why a job is not asked for a key that another producer, or an earlier form of the table, has left.
-_ODD = "no row of the table can have such a key, so a job refuses it"
 
 
 class RepairRefused(IncsnapError):
@@ -81,9 +77,7 @@ def repair_of(report: TableReport) -> TableRepair | None:
     chosen: list[Difference] = []
     left_out = Counter[str]()
     for each in proved:
-        why = report.unrepairable or (report.undeletable if each.kind in ABSENT else "")
-        why = why or (_ODD if each.key in report.odd else "")
-        if why:
+        if why := report.obstacle(each):
             left_out[why] += 1
         else:
             chosen.append(each)

@@ -12,10 +12,12 @@ from typing import Any
 
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId
-from incsnap.verify.kinds import DIFFERENCES, KINDS, OF_HISTORY, UNVERIFIABLE
+from incsnap.verify.kinds import ABSENT, DIFFERENCES, KINDS, OF_HISTORY, UNVERIFIABLE
 from signals import exact_json
 
 EQUAL, DIFFERENT, NO_ANSWER = 0, 1, 2  #: exit codes
+#: Why a job is not asked for a key that another producer, or an earlier form of the table, has left.
+_ODD = "no row of the table can have such a key, so a job refuses it"
 #: Writes the lines of `Difference`, with all characters as they are.
 _LINE = json.JSONEncoder(ensure_ascii=False)
 
@@ -78,6 +80,15 @@ class TableReport:
     def is_equal(self) -> bool:
         """Whether every key was compared and none differs."""
         return not (self.refused or self.differs or self.counts[UNVERIFIABLE])
+
+    def obstacle(self, difference: Difference) -> str:
+        """Return why no job can send the key of a proved difference again; "" if a job can."""
+        why = self.unrepairable or (self.undeletable if difference.kind in ABSENT else "")
+        return why or (_ODD if difference.key in self.odd else "")
+
+    def obstacles(self) -> list[str]:
+        """Return the obstacle of each proved difference, "" where there is none."""
+        return [self.obstacle(each) for each in self.differences if each.kind in DIFFERENCES]
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
@@ -147,14 +158,18 @@ def command_line(file: str, worker: str | None, tables: Sequence[str] = (), samp
 def next_command(
     reports: Sequence[TableReport], file: str, code: int, worker: str | None = None, sample: str | None = None
 ) -> str:
-    """Return the line that says what to type next; "" if no command helps.
+    """Return the line that says what to type next, or why no job can repair anything; "" if no command helps.
 
     The repair compares whole tables, whatever the sample was. A refused table stays refused.
     """
-    differing = [each.table for each in reports if each.differs]
-    if differing:
-        command = command_line(file, worker, differing)
+    obstacles = {each.table: each.obstacles() for each in reports}
+    repairable = [table for table, of_keys in obstacles.items() if "" in of_keys]
+    if repairable:
+        command = command_line(file, worker, repairable)
         return f"Next: {command} --repair   (asks first, and needs a live job of incsnap)"
+    for table, of_keys in obstacles.items():
+        if of_keys:
+            return f"No job can send these keys of {table} again: {of_keys[0]}"
     unproved = [each.table for each in reports if each.counts[UNVERIFIABLE]]
     if unproved and code == NO_ANSWER:
         return f"Next: {command_line(file, worker, unproved, sample)}   (once the topics have caught up)"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from incsnap.verify.kinds import MISSING, UNVERIFIABLE, WRONG
+from incsnap.verify.kinds import EXTRA, MISSING, UNVERIFIABLE, WRONG
 from incsnap.verify.report import Difference, TableReport, exit_code, next_command, write_differences
 
 EQUAL = TableReport("d.equal", "p.d.equal", 3, "uuid:1-5")
@@ -68,6 +68,17 @@ def test_the_next_command_has_the_file_of_the_worker_and_no_sample_for_a_repair(
     assert repair.startswith("Next: incsnap verify 'a b.properties' --worker w.properties --table d.t --repair ")
     again = next_command([UNPROVED], "a.properties", 2, "w.properties", "1/7")
     assert again.startswith("Next: incsnap verify a.properties --worker w.properties --table d.u --sample 1/7 ")
+
+
+def test_no_repair_is_proposed_for_keys_that_no_job_can_send_again() -> None:
+    odd = replace(WRONG_ROW, odd={b'{"id":1}'})
+    assert next_command([EQUAL, odd], "a.properties", 1) == (
+        "No job can send these keys of d.t again: no row of the table can have such a key, so a job refuses it"
+    )
+    left = replace(WRONG_ROW, table="d.left", unrepairable="why")
+    assert " --table d.t --repair " in next_command([left, WRONG_ROW], "a.properties", 1)
+    extra = replace(WRONG_ROW, differences=[Difference(b'{"id":1}', EXTRA)], undeletable="why")
+    assert next_command([extra], "a.properties", 1).endswith(" of d.t again: why")
 
 
 def test_no_command_helps_a_table_that_is_refused() -> None:
