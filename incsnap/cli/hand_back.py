@@ -33,8 +33,8 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     from incsnap.checkpoint.location import own_part
     from incsnap.checkpoint.lock import checkpoint_lock
     from incsnap.checkpoint.object_store import set_access
-    from incsnap.config.documents import read_document, read_worker
-    from incsnap.config.load import read
+    from incsnap.config.documents import read_document
+    from incsnap.config.load import given_names, read
     from incsnap.config.references import providers_of
     from incsnap.errors import ConfigError
     from incsnap.kafka.client_settings import ClientSettings
@@ -42,13 +42,13 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
     from incsnap.takeover.hand_back import hand_back as offset_of_job
     from incsnap.takeover.handed_signals import commit_signals, how_to_commit
     from incsnap.takeover.schema_history import history_topic, how_to_renew
-    from incsnap.takeover.target_checks import require_ended, require_topic
+    from incsnap.takeover.target_checks import require_ended, require_stopped, require_topic
 
     chosen = [option for option in (to_rest, to_topic, to_file) if option]
     if len(chosen) > 1:
         raise ConfigError("the offset has one place", "Give one of --to-rest, --to-topic and --to-file.")
     settings = read(file, worker).settings
-    own, of_worker = read_document(file), read_worker(worker)
+    own, of_worker = given_names(file, worker)
     connector = own.get("name", "")
     topic = own.get("offsets.storage.topic") or of_worker.get("offset.storage.topic", "")
     if chosen and not connector:
@@ -62,9 +62,12 @@ def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool
         client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
         if to_topic:
             require_topic(client, topic)
-        if to_topic or to_file:
-            require_ended(client, of_worker, connector)
-        history = history_topic(own, settings, os.environ, providers_of({**of_worker, **own})) if chosen else None
+        if to_rest:
+            require_stopped(to_rest, connector)
+        elif to_topic or to_file:
+            require_ended(client, of_worker, connector, in_file=bool(to_file))
+        providers = providers_of({**of_worker, **own})
+        history = history_topic(read_document(file), settings, os.environ, providers) if chosen else None
         what = offset_of_job(settings, history, how_to_renew(own))
         for line in what.lines:
             click.echo(line, err=not chosen)

@@ -15,7 +15,7 @@ from incsnap.cli.settings_file import settings_file
 
 if TYPE_CHECKING:
     from incsnap.config.settings import Settings
-    from incsnap.errors import ConfigError
+    from incsnap.errors import ConfigError, ServerUnreachable
     from incsnap.takeover.connector_offset import ConnectorOffset
     from incsnap.takeover.join import Joined
 
@@ -49,8 +49,7 @@ def takeover(
     """
     from incsnap.checkpoint.object_store import set_access
     from incsnap.cli.run import run_job
-    from incsnap.config.documents import read_worker
-    from incsnap.config.load import read
+    from incsnap.config.load import given_names, read
     from incsnap.errors import ConfigError
     from incsnap.takeover.connector_offset import offset_of
     from incsnap.takeover.join import require_new_checkpoint
@@ -65,7 +64,7 @@ def takeover(
     offset_of(kept.content)
     if rest and not kept.connector:
         raise ConfigError(f"{kept.where} does not name the connector, so Kafka Connect cannot be asked", NAME_IT)
-    of_worker = read_worker(worker)
+    _, of_worker = given_names(file, worker)
     running = _running_now(settings, rest, of_worker, kept.connector)
     if running.words:
         if not wait and not dry_run:
@@ -190,13 +189,13 @@ def _offset(settings: Settings, file: str, worker: str | None, offsets: str | No
 
 def _join(settings: Settings, file: str, worker: str | None, offset: ConnectorOffset) -> Joined:
     """Return where the job continues the topics. Nothing is written. `file` and `worker` are those of `takeover`."""
-    from incsnap.config.documents import read_document, read_worker
+    from incsnap.config.load import given_names
     from incsnap.takeover.gtid_sources import GtidSources
     from incsnap.takeover.join import join
     from incsnap.takeover.partitioners import partitioner_of
 
-    own = read_document(file)
-    return join(settings, offset, GtidSources.of(own), partitioner_of(own, read_worker(worker)))
+    own, of_worker = given_names(file, worker)
+    return join(settings, offset, GtidSources.of(own), partitioner_of(own, of_worker))
 
 
 def _differences(file: str, worker: str | None) -> Sequence[str]:
@@ -254,25 +253,24 @@ def _await_end(
     """Wait until the connector has ended, or until `stopping` is set.
 
     `seen`: why the connector seemed to run. If Connect has said so, Connect also says when the connector has stopped.
-    An error of its REST interface says nothing, so Connect is asked again. A worker that does not listen any more was
-    killed, perhaps with others that go on: then the topics are watched. The other parameters are those of `_running`.
+    An error of its REST interface says nothing, so Connect is asked again. If the worker is gone (`_is_gone`), the
+    topics are watched. The other parameters are those of `_running`.
     """
     from incsnap.errors import ServerUnreachable
-    from incsnap.takeover.connector_state import NoWorkerListens
 
     rest, has_warned = rest or seen.rest, False
     while not stopping.wait(_PAUSE_SECONDS):
         try:
             running = _running(settings, rest, worker, connector, watches=not seen.by_connect)
-        except NoWorkerListens:
-            running = _running(settings, None, worker, connector)
         except ServerUnreachable as error:
             if not rest:
                 raise
-            if not has_warned:
-                click.echo(f"{error.message}. It is asked again.", err=True)
-            has_warned = True
-            continue
+            if not _is_gone(settings, worker, error):
+                if not has_warned:
+                    click.echo(f"{error.message}. It is asked again.", err=True)
+                has_warned = True
+                continue
+            running = _running(settings, None, worker, connector)
         if not running.words:
             return
 
@@ -280,27 +278,44 @@ def _await_end(
 def _running_now(settings: Settings, rest: str | None, worker: Mapping[str, str], connector: str) -> _Running:
     """Return why the connector seems to run now. The parameters are those of `_running`.
 
-    A worker that does not listen at `rest` may have been killed before. So the command warns, and asks as without
-    `rest`. It also warns if Connect has no connector of this name.
+    A worker at `rest` may have been killed before (`_is_gone`). So the command warns, and asks as without `rest`. It
+    also warns if Connect has no connector of this name.
     """
     from incsnap.cli import output
-    from incsnap.takeover.connector_state import NoWorkerListens
+    from incsnap.errors import ServerUnreachable
+    from incsnap.takeover.connect_rest import without_login
 
     try:
         running = _running(settings, rest, worker, connector)
-    except NoWorkerListens as error:
+    except ServerUnreachable as error:
+        if not rest or not _is_gone(settings, worker, error):
+            raise
         output.warning(
             f"{error.message}. No worker listens there, so only the group of the workers (with --worker) and records"
-            f" that arrive show whether the connector runs. If {rest} is wrong, correct --rest"
+            f" that arrive show whether the connector runs. If {without_login(rest)} is wrong, correct --rest"
         )
         running = _running(settings, None, worker, connector)
     if running.unknown_at:
         output.warning(
-            f"Kafka Connect at {running.unknown_at} has no connector {connector}, so only records that arrive show"
-            " whether the connector runs. If it has another name there, correct `name` in the connector's file. If"
-            " another Kafka Connect runs it, give that address with --rest"
+            f"Kafka Connect at {without_login(running.unknown_at)} has no connector {connector}, so only records that"
+            " arrive show whether the connector runs. If it has another name there, correct `name` in the connector's"
+            " file. If another Kafka Connect runs it, give that address with --rest"
         )
     return running
+
+
+def _is_gone(settings: Settings, worker: Mapping[str, str], error: ServerUnreachable) -> bool:
+    """Whether the worker behind an address that does not answer is gone: nothing listens there, or its group is empty.
+
+    A worker that does not listen any more was killed, perhaps with others that go on. The name of a container that was
+    killed leads nowhere. `error`: why the address does not answer.
+    """
+    from incsnap.kafka.client_settings import ClientSettings
+    from incsnap.takeover.connect_rest import NoWorkerListens
+    from incsnap.takeover.connector_state import live_workers
+
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    return isinstance(error, NoWorkerListens) or live_workers(client, worker) == 0
 
 
 def _running(

@@ -28,7 +28,7 @@ from incsnap.config.names import NARROWING, UnusedNames, is_important, unused_na
 from incsnap.config.object_store import StoreAccess, is_object_store, store_access
 from incsnap.config.of_worker import inherited, options_without_converter
 from incsnap.config.reader import SettingsReader
-from incsnap.config.references import providers_of
+from incsnap.config.references import providers_of, resolved
 from incsnap.config.rewriting import rewritten
 from incsnap.config.secrets import without_salt
 from incsnap.config.settings import FailureHandling, RetrySettings, Settings
@@ -127,6 +127,16 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
     except _InvalidSettings as error:
         problem, only_unfilled = error.message, set(error.problems) <= set(reader.unfilled)
     return Corrected(text, changes, problem, _remarks(path, document), only_unfilled)
+
+
+def given_names(path: str | Path, worker: str | Path | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the names and values in the file of a connector and in that of its worker, those of Kafka Connect too.
+
+    References in values are resolved where that is possible here. Raise ConfigError if a file cannot be parsed.
+    """
+    own, of_worker = read_document(path), read_worker(worker)
+    providers = providers_of({**of_worker, **own})
+    return resolved(own, providers), resolved(of_worker, providers)
 
 
 def log_format_of(path: str | Path, worker: str | Path | None = None) -> str:

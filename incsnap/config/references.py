@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import javaproperties
@@ -188,6 +189,17 @@ def resolve(text: str, environment: Mapping[str, str] | None = None, providers: 
         )
 
     return _REFERENCE.sub(replace, text)
+
+
+def resolved(values: Mapping[str, str], providers: Mapping[str, str]) -> dict[str, str]:
+    """Return settings with references replaced. A value that cannot be resolved stays as it is."""
+
+    def value_of(text: str) -> str:
+        with suppress(UnresolvedError):
+            return resolve(text, providers=providers)
+        return text
+
+    return {name: value_of(text) for name, text in values.items()}
 
 
 def _read(reference: str, path: Path) -> str:

@@ -26,11 +26,12 @@ LIST = "List"
 #: What a settings file may be, for hints of errors.
 HINT = "Name a properties file, the JSON of Kafka Connect's REST API, or a KafkaConnector in YAML."
 _WORKER_HINT = "Name the properties file of a worker, or a KafkaConnect in YAML."
-#: Fields of a worker's spec -> the worker's setting. `groupId` and the topic are fields since Strimzi's API v1.
+#: Fields of a worker's spec -> the worker's setting. `groupId` and the topics are fields since Strimzi's API v1.
 _WORKER_FIELDS = {
     "bootstrapServers": "bootstrap.servers",
     "groupId": "group.id",
     "offsetStorageTopic": "offset.storage.topic",
+    "statusStorageTopic": "status.storage.topic",
 }
 #: Converters of a worker whose `spec.config` names none. Strimzi sets them; Kafka Connect has no default.
 _STRIMZIS = dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.json.JsonConverter")

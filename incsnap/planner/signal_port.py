@@ -116,9 +116,9 @@ class SignalPort:
     def _captured(self, connection: Connection[Any], snapshot: SnapshotContext, online: OnlineTables) -> CapturedTables:
         """Return the tables that a signal may ask for or stop.
 
-        Dropped tables are among them while they are read or wait, and a table that a tool for online schema changes
-        has just renamed is among them until its copy takes the name. The signal table itself is not data, though `.*`
-        matches its name. Neither are tables of such tools, also those that the stream has not brought yet.
+        Dropped tables are among them while they are read or wait. So is a table that a tool for online schema changes
+        has renamed, until its copy takes the name. The signal table itself is not data, though `.*` matches its name.
+        Neither are tables of such tools, also those that the stream has not brought yet.
         """
         existing = self._existing(connection)
         names = {table.folded for table in existing}

@@ -50,6 +50,9 @@ class ConnectorOffset:
     seconds: int = 0  #: time of the newest event, in seconds since 1970; 0: unknown
     snapshot: str = ""  #: `initial` or `blocking` for a snapshot under way; "" for none
     running: RunningSnapshot | None = None  #: incremental snapshot under way; None for none
+    #: Offset of the newest signal in Kafka that asked for an incremental snapshot. Only a connector with read.only=true
+    #: writes it. None: unknown.
+    signal: int | None = None
 
     @property
     def is_within_transaction(self) -> bool:
@@ -76,8 +79,9 @@ def offset_of(content: Mapping[str, Any]) -> ConnectorOffset:
             int(content.get("event") or 0),
             int(content.get("row") or 0),
             int(content.get("ts_sec") or 0),
-            _snapshot(content.get("snapshot")),
+            _snapshot(content),
             _running(content),
+            _whole(content.get(f"{_SNAPSHOT}signal_offset")),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise ConfigError(
@@ -86,12 +90,16 @@ def offset_of(content: Mapping[str, Any]) -> ConnectorOffset:
         ) from None
 
 
-def _snapshot(given: Any) -> str:
+def _whole(given: Any) -> int | None:
+    return None if given is None else int(given)
+
+
+def _snapshot(content: Mapping[str, Any]) -> str:
     """Return the kind of the snapshot under way; "" for none or an incremental one, whose tables the offset names.
 
-    Older connectors write `true` for an initial one.
+    Older connectors write `true` for an initial one, and say beside it whether all its rows were sent.
     """
-    kind = str(given or "").lower()
+    kind = "" if content.get("snapshot_completed") is True else str(content.get("snapshot") or "").lower()
     return {"true": "initial", "false": "", "incremental": ""}.get(kind, kind)
 
 

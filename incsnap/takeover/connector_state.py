@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
+import re
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 import warnings
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -20,6 +19,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import newest_values
 from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, partition_counts
+from incsnap.takeover.connect_rest import RequestRefused, request, without_login
 
 #: Seconds for which topics are watched.
 WATCH_SECONDS = 3.0
@@ -34,33 +34,26 @@ _ENDED = {"STOPPED", "FAILED", "DESTROYED"}
 _ENDED_TASKS = _ENDED | {"UNASSIGNED"}
 
 
-class NoWorkerListens(ServerUnreachable):
-    """An error: nothing listens at the address of Kafka Connect."""
-
-
 def running_by_rest(url: str, connector: str) -> str | None:
     """Return in words how Connect sees the connector run; "" if it is stopped or failed, None if Connect has no
     connector of this name.
 
     Raise ServerUnreachable if Connect does not answer: NoWorkerListens if the connection is refused. Raise ConfigError
-    if the answer is not Connect's.
+    if the address is none, if Connect does not accept the login, or if the answer is not Connect's.
     """
-    address = f"{url.rstrip('/')}/connectors/{urllib.parse.quote(connector, safe='')}/status"
+    shown = without_login(url)
     try:
-        with urllib.request.urlopen(address, timeout=_REQUEST_SECONDS) as answer:
-            status: dict[str, Any] = json.loads(answer.read())
-            state, tasks = status["connector"]["state"], [task["state"] for task in status["tasks"]]
-    except urllib.error.HTTPError as error:
-        if error.code == 404:
+        status: dict[str, Any] = json.loads(request(url, connector, "status"))
+        state, tasks = status["connector"]["state"], [task["state"] for task in status["tasks"]]
+    except RequestRefused as error:
+        if error.code == HTTPStatus.NOT_FOUND:
             return None
-        raise ServerUnreachable(f"Kafka Connect at {url} answers {error.code} for the connector {connector}") from None
-    except (OSError, http.client.HTTPException) as error:
-        is_refused = isinstance(getattr(error, "reason", error), ConnectionRefusedError)
-        kind = NoWorkerListens if is_refused else ServerUnreachable
-        raise kind(f"Kafka Connect at {url} does not answer: {error}") from None
+        raise ServerUnreachable(
+            f"Kafka Connect at {shown} answers {error.code} for the connector {connector}"
+        ) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{url} does not answer like Kafka Connect: {error}", "Correct --rest.") from None
-    says = f"Kafka Connect at {url} says {', '.join([state, *tasks])}"
+        raise ConfigError(f"{shown} does not answer like Kafka Connect: {error}", "Correct the address.") from None
+    says = f"Kafka Connect at {shown} says {', '.join([state, *tasks])}"
     return says if {state} - _ENDED or set(tasks) - _ENDED_TASKS else ""
 
 
@@ -83,21 +76,14 @@ def running_by_group(client: ClientSettings, worker: Mapping[str, str], connecto
     The group of the workers tells whether one lives. The topic of states tells whether it runs the connector. Raise
     ServerUnreachable if Kafka does not answer.
     """
-    group, topic = worker.get("group.id", ""), worker.get("status.storage.topic", "")
-    if not (group and topic and connector):
+    topic = worker.get("status.storage.topic", "")
+    members = live_workers(client, worker) if topic and connector else None
+    if not members:
         return ""
-    try:
-        with warnings.catch_warnings():
-            # The newer call answers for groups of consumers alone.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            described = admin_client(client).list_groups(group, timeout=_REQUEST_SECONDS)
-        members = sum(len(each.members) for each in described if each.id == group)
-    except KafkaException as error:
-        why = error.args[0].str()
-        raise ServerUnreachable(f"Kafka does not describe the group {group} of workers: {why}") from None
     states, alive = set[str](), set[str]()
-    for key, value in newest_values(client, topic).items() if members else ():
-        is_task = key.startswith(f"status-task-{connector}-".encode())
+    of_task = re.compile(f"status-task-{re.escape(connector)}-[0-9]+".encode())
+    for key, value in newest_values(client, topic).items():
+        is_task = of_task.fullmatch(key) is not None
         if is_task or key == f"status-connector-{connector}".encode():
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 state = str(json.loads(value or b"null")["state"])
@@ -105,7 +91,26 @@ def running_by_group(client: ClientSettings, worker: Mapping[str, str], connecto
                 alive |= {state} - (_ENDED_TASKS if is_task else _ENDED)
     if not alive:
         return ""
-    return f"{members} workers of the group {group} live, and {topic} says {', '.join(sorted(states))}"
+    return f"{members} workers of the group {worker['group.id']} live, and {topic} says {', '.join(sorted(states))}"
+
+
+def live_workers(client: ClientSettings, worker: Mapping[str, str]) -> int | None:
+    """Return the number of distributed workers that live; None if the worker's file names no group.
+
+    Raise ServerUnreachable if Kafka does not answer.
+    """
+    group = worker.get("group.id", "")
+    if not group:
+        return None
+    try:
+        with warnings.catch_warnings():
+            # The newer call answers for groups of consumers alone.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            described = admin_client(client).list_groups(group, timeout=_REQUEST_SECONDS)
+    except KafkaException as error:
+        why = error.args[0].str()
+        raise ServerUnreachable(f"Kafka does not describe the group {group} of workers: {why}") from None
+    return sum(len(each.members) for each in described if each.id == group)
 
 
 def arriving_records(client: ClientSettings, topics: Iterable[str], seconds: float = WATCH_SECONDS) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 from incsnap.checkpoint.files import Files
@@ -20,6 +22,11 @@ from incsnap.snapshot.commands import ChosenRows, DataCollection
 from incsnap.snapshot.context import Request
 from incsnap.tables import TableId
 from incsnap.takeover.connector_offset import RunningSnapshot
+from incsnap.types.modes import Modes
+from signals import exact_json
+
+#: Writes limits with all characters as they are.
+_LINE = json.JSONEncoder(ensure_ascii=False)
 
 
 def requests_of(
@@ -37,7 +44,7 @@ def requests_of(
             lines.append(f"{waiting.name} was to be read and is not captured: it is left out.")
             continue
         columns = (waiting.surrogate,) if waiting.surrogate else keys.get(waiting.name, ())
-        chosen, problem = _rest(running, columns) if number == 0 else (None, "")
+        chosen, problem = _rest(running, columns, settings.modes) if number == 0 else (None, "")
         if chosen is not None and not _can_be_read(settings, table, waiting.surrogate, chosen):
             chosen = None
         requests.append(Request(running.signal, DataCollection(table, waiting.condition, waiting.surrogate, chosen)))
@@ -64,7 +71,7 @@ def _can_be_read(settings: Settings, table: TableId, surrogate: str, chosen: Cho
     return True
 
 
-def _rest(running: RunningSnapshot, columns: Sequence[str]) -> tuple[ChosenRows | None, str]:
+def _rest(running: RunningSnapshot, columns: Sequence[str], modes: Modes) -> tuple[ChosenRows | None, str]:
     """Return the rows of the first table that are not read; None if the table is to be read from its beginning.
 
     The text says why the last key cannot be read; "" if it can, or if the reason is not its values. The row of the last
@@ -74,7 +81,7 @@ def _rest(running: RunningSnapshot, columns: Sequence[str]) -> tuple[ChosenRows 
         return None, running.problem
     try:
         first, last = (
-            json.dumps(dict(zip(columns, map(_limit, key), strict=True)), ensure_ascii=False)
+            exact_json.written({name: _limit(value, modes) for name, value in zip(columns, key, strict=True)}, _LINE)
             for key in (running.last_key, running.maximum_key)
         )
     except TypeError as error:
@@ -84,10 +91,15 @@ def _rest(running: RunningSnapshot, columns: Sequence[str]) -> tuple[ChosenRows 
     return ChosenRows(first=first, last=last), ""
 
 
-def _limit(value: Any) -> int | str:
+def _limit(value: Any, modes: Modes) -> int | float | Decimal | str:
     """Return a value of a key in a form that a range takes. Raise TypeError, which names the value, if it has none."""
-    if isinstance(value, int | str) and not isinstance(value, bool):
+    if isinstance(value, int | float | Decimal | str) and not isinstance(value, bool):
         return value
+    if isinstance(value, bytes):
+        if modes.binary_handling == "hex":
+            return value.hex()
+        is_safe = modes.binary_handling == "base64-url-safe"
+        return base64.b64encode(value, b"-_" if is_safe else None).decode()
     if isinstance(value, datetime):
         if value.tzinfo is not None:
             raise TypeError("an instant of a DATETIME or TIMESTAMP, whose time zone the offset does not have")

@@ -129,7 +129,7 @@ def join(
             f"a snapshot of the kind {offset.snapshot} was under way, and the offset does not name its tables: signal"
             " execute-snapshot for them when the job runs"
         )
-    signals_at = obeyed_signals(settings)
+    signals_at = obeyed_signals(settings, offset.signal)
     if signals_at is not None:
         lines.append(f"Signals of {settings.signals.kafka_topic} are obeyed from offset {signals_at} on.")
     elif again := obeyed_again(settings):

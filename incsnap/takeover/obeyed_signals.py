@@ -27,10 +27,12 @@ def connectors_group(settings: Settings) -> Consumer:
     )
 
 
-def obeyed_signals(settings: Settings) -> int | None:
+def obeyed_signals(settings: Settings, newest: int | None = None) -> int | None:
     """Return the offset of the signal topic from which no signal was obeyed; None if nothing says so.
 
-    Raise ServerUnreachable if Kafka does not answer.
+    `newest`: the offset of the newest signal of which the connector's offset knows (`ConnectorOffset.signal`). With
+    read.only=true a connector goes on behind this signal, whatever its group says: it may have been killed before it
+    wrote down the snapshot of a later one. Raise ServerUnreachable if Kafka does not answer.
     """
     signals = settings.signals
     if "kafka" not in signals.channels:
@@ -43,7 +45,9 @@ def obeyed_signals(settings: Settings) -> int | None:
             f"Kafka at {signals.kafka_bootstrap_servers} does not say which signals of {signals.kafka_topic} were"
             f" obeyed: {error.args[0].str()}"
         ) from None
-    return int(place.offset) if place.offset is not None and place.offset >= 0 else None
+    committed = int(place.offset) if place.offset is not None and place.offset >= 0 else None
+    known = newest + 1 if newest is not None and settings.read_only else None
+    return min((each for each in (committed, known) if each is not None), default=None)
 
 
 def obeyed_again(settings: Settings) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from incsnap.config.documents import read_document, read_worker
+from incsnap.config.load import given_names
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.kafka.client_settings import ClientSettings
@@ -36,8 +36,7 @@ def find_offset(settings: Settings, file: str, worker: str | None, given: str | 
     `worker`: file of its worker. `given`: file with the offset, which is read instead. Raise ConfigError if no place is
     named, or if the place has no offset of this connector. Raise ServerUnreachable if Kafka does not answer.
     """
-    own = read_document(file)
-    of_worker = read_worker(worker)
+    own, of_worker = given_names(file, worker)
     name, prefix = own.get("name", ""), settings.topic_prefix
     known: list[str] = []
     for where, offsets in _offsets(settings, {**of_worker, **own}, given):

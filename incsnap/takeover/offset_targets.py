@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import urllib.error
-import urllib.parse
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ from confluent_kafka import KafkaException, Producer
 from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import kept_offset, kept_offsets, name_there
+from incsnap.takeover.connect_rest import RequestRefused, request
 from incsnap.takeover.hand_back import HandBack
 from incsnap.takeover.java_objects import NotUnderstood, read_object
 from incsnap.takeover.java_writing import write_map
@@ -25,21 +23,14 @@ _SECONDS = 30.0
 
 def to_rest(url: str, connector: str, what: HandBack) -> None:
     """Give the offset to a stopped connector. Raise ConfigError if Connect refuses, ServerUnreachable if it is away."""
-    address = f"{url.rstrip('/')}/connectors/{urllib.parse.quote(connector, safe='')}/offsets"
-    body = json.dumps(what.document).encode()
-    request = urllib.request.Request(address, body, {"Content-Type": "application/json"}, method="PATCH")
     try:
-        with urllib.request.urlopen(request, timeout=_SECONDS):
-            pass
-    except urllib.error.HTTPError as error:
-        problem = error.read().decode(errors="replace")
+        request(url, connector, "offsets", json.dumps(what.document).encode(), "PATCH", _SECONDS)
+    except RequestRefused as error:
         raise ConfigError(
-            f"Kafka Connect refuses the offset of {connector}: {problem}",
+            f"Kafka Connect refuses the offset of {connector}: {error.text}",
             "The connector must exist and be STOPPED (PUT /connectors/NAME/stop, Kafka 3.6 or newer)."
             ' A connector can be created so: "initial_state": "STOPPED".',
         ) from None
-    except OSError as error:
-        raise ServerUnreachable(f"Kafka Connect at {url} does not answer: {error}") from None
 
 
 def to_topic(client: ClientSettings, topic: str, connector: str, what: HandBack) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
+from incsnap.takeover.connect_rest import without_login
 from incsnap.takeover.connector_state import rest_of, running_by_group, running_by_rest
 
 
@@ -20,16 +21,37 @@ def require_topic(client: ClientSettings, topic: str) -> None:
         )
 
 
-def require_ended(client: ClientSettings, worker: Mapping[str, str], connector: str) -> None:
+def require_stopped(url: str, connector: str) -> None:
+    """Raise ConfigError unless Kafka Connect at `url` has the connector, and has stopped it.
+
+    Raise ServerUnreachable if Connect does not answer.
+    """
+    running = running_by_rest(url, connector)
+    if running is None:
+        raise ConfigError(
+            f"Kafka Connect at {without_login(url)} has no connector {connector}",
+            'Correct --to-rest, or `name` in the file. Or create the connector with "initial_state": "STOPPED".',
+        )
+    if running:
+        raise ConfigError(
+            f"the connector {connector} still runs: {running}", f"Stop it (PUT /connectors/{connector}/stop)."
+        )
+
+
+def require_ended(client: ClientSettings, worker: Mapping[str, str], connector: str, *, in_file: bool = False) -> None:
     """Raise ConfigError if a worker runs the connector: it would write its own offset over the one that it gets.
 
-    `worker`: settings of the worker. Raise ServerUnreachable if Kafka does not answer.
+    `worker`: settings of the worker. `in_file`: whether the offset goes into the file of a standalone worker. Such a
+    worker reads the file only when it starts, so it may not live at all. Raise ServerUnreachable if Kafka does not
+    answer.
     """
     running: str | None = running_by_group(client, worker, connector)
     if not running and (address := rest_of(worker)):
         # Nothing answers at the address of a worker that has ended.
         with suppress(ServerUnreachable, ConfigError):
             running = running_by_rest(address, connector)
+            if running == "" and in_file:
+                running = f"its worker answers at {address}, and reads its file of offsets only when it starts"
     if running:
         raise ConfigError(
             f"the connector {connector} still runs: {running}",

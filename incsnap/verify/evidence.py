@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from incsnap.config.documents import read_document, read_worker
+from incsnap.config.load import given_names
 from incsnap.errors import IncsnapError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
@@ -33,8 +33,7 @@ def connector_offsets(file: str | Path, worker: str | Path | None) -> ConnectorO
 
     `worker` is the file of a Connect worker. Raise ConfigError if a file cannot be parsed.
     """
-    own = read_document(file)
-    of_worker = read_worker(worker)
+    own, of_worker = given_names(file, worker)
     topic = own.get("offsets.storage.topic") or of_worker.get("offset.storage.topic") or ""
     return ConnectorOffsets(topic, own.get("name", "")) if topic else None
 

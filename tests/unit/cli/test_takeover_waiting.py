@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 from click.testing import CliRunner, Result
@@ -16,7 +16,7 @@ from incsnap.cli.main import commands
 from incsnap.cli.takeover import _await_end, _Running
 from incsnap.config.settings import Settings
 from incsnap.envelope.seam import PartitionEnd, RecordPlace, Seam
-from incsnap.errors import ConfigError
+from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.takeover import connector_state
 from incsnap.takeover.join import Joined
 from incsnap.takeover.offset_place import STOP_CLEANLY
@@ -58,6 +58,21 @@ def test_topics_are_watched_if_no_worker_listens_any_more(settings: Settings) ->
         _await_end(settings, address, {}, "shop", Event(), _Running("it runs", by_connect=True, rest=address))
 
     assert watched.call_count == 2
+
+
+def test_topics_are_watched_if_the_address_leads_nowhere_and_the_group_is_empty(settings: Settings) -> None:
+    groups = Mock(side_effect=[[Mock(id="g", members=[1])], []])
+    with (
+        patch.object(connector_state, "running_by_rest", side_effect=ServerUnreachable("no such host")),
+        patch.object(connector_state, "admin_client", return_value=Mock(list_groups=groups)),
+        patch.object(connector_state, "arriving_records", return_value="") as watched,
+        patch("incsnap.mysql.session.connect"),
+        patch("incsnap.mysql.catalog.tables", return_value=()),
+    ):
+        seen = _Running("it runs", by_connect=True, rest="http://gone:8083")
+        _await_end(settings, "http://gone:8083", {"group.id": "g"}, "shop", Event(), seen)
+
+    assert (groups.call_count, watched.call_count) == (2, 1)
 
 
 @dataclass

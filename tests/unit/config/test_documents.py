@@ -38,6 +38,7 @@ WORKER = {
     "value.converter.schema.registry.url": "http://r:8081",
     "producer.linger.ms": "7",
     "offset.storage.topic": "offsets",
+    "status.storage.topic": "statuses",
 }
 STRIMZI = """
 apiVersion: v1
@@ -665,6 +666,7 @@ spec:
   bootstrapServers: k:9092
   groupId: connect
   offsetStorageTopic: offsets
+  statusStorageTopic: statuses
   config:
     key.converter: org.apache.kafka.connect.json.JsonConverter
     key.converter.schemas.enable: false

@@ -39,6 +39,16 @@ def test_a_snapshot_under_way(given: object, kind: str) -> None:
     assert offset_of({**_PLACE, "snapshot": False}).snapshot == ""
 
 
+def test_a_first_snapshot_whose_rows_were_all_sent_is_none_under_way() -> None:
+    assert offset_of({**_PLACE, "snapshot": True, "snapshot_completed": True}).snapshot == ""
+    assert offset_of({**_PLACE, "snapshot": True, "snapshot_completed": False}).snapshot == "initial"
+
+
+def test_the_newest_signal_of_a_connector_that_only_reads() -> None:
+    assert offset_of({**_PLACE, "incremental_snapshot_signal_offset": 7}).signal == 7
+    assert offset_of(_PLACE).signal is None
+
+
 def test_an_offset_with_rows_of_an_incremental_snapshot_names_no_other_snapshot() -> None:
     # Debezium writes so behind the rows of a chunk. The tables that are left stand beside it.
     assert offset_of({**_PLACE, "snapshot": "INCREMENTAL"}).snapshot == ""

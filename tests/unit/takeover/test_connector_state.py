@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from contextlib import nullcontext
 from http.client import IncompleteRead
@@ -13,7 +14,7 @@ from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.takeover import connector_state
 from incsnap.takeover.connector_state import rest_of, running_by_group, running_by_rest
-from incsnap.takeover.target_checks import require_ended
+from incsnap.takeover.target_checks import require_ended, require_stopped
 from tests.support.connect_rest import connect_rest
 
 
@@ -83,6 +84,66 @@ def test_a_connector_without_a_worker_runs_unless_it_is_stopped(states: list[str
         patch.object(connector_state, "newest_values", return_value={**values, b"status-connector-other": b"null"}),
     ):
         assert bool(running_by_group(ClientSettings("k:9092", {}), worker, "shop")) == runs
+
+
+def test_a_connector_whose_name_begins_with_this_name_does_not_count() -> None:
+    states = {
+        b"status-connector-shop": "STOPPED",
+        b"status-task-shop-eu-0": "RUNNING",
+        b"status-task-shop-0-0": "RUNNING",
+    }
+    values = {key: json.dumps({"state": state}).encode() for key, state in states.items()}
+    group = Mock(id="g", members=[1])
+    with (
+        patch.object(connector_state, "admin_client", return_value=Mock(list_groups=Mock(return_value=[group]))),
+        patch.object(connector_state, "newest_values", return_value=values),
+    ):
+        worker = {"group.id": "g", "status.storage.topic": "statuses"}
+        assert running_by_group(ClientSettings("k:9092", {}), worker, "shop") == ""
+
+
+def test_an_offset_goes_into_no_file_of_a_worker_that_lives() -> None:
+    with connect_rest([["STOPPED"]]) as (address, _):
+        client, worker = ClientSettings("k:9092", {}), {"listeners": address}
+        require_ended(client, worker, "shop")
+        with pytest.raises(ConfigError, match="reads its file of offsets only when it starts"):
+            require_ended(client, worker, "shop", in_file=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (404, "has no connector shop"),
+        (["RUNNING"], "still runs"),
+        (401, "does not accept the login"),
+        (["STOPPED"], ""),
+    ],
+    ids=str,
+)
+def test_an_offset_goes_to_a_connector_that_is_there_and_stopped(answer: int | list[str], problem: str) -> None:
+    refused = pytest.raises(ConfigError, match=problem) if problem else nullcontext()
+    with connect_rest([answer]) as (address, _), refused:
+        require_stopped(address, "shop")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["localhost", "connect:8083", "ftp://connect", "http://:8083", "http://connect:80a", "http://[::1", "http://a b"],
+)
+def test_what_is_no_address_is_named(address: str) -> None:
+    with pytest.raises(ConfigError, match="is no address of Kafka Connect"):
+        running_by_rest(address, "shop")
+
+
+def test_the_login_of_an_address_is_sent_and_not_shown() -> None:
+    status = Mock(read=Mock(return_value=b'{"connector": {"state": "RUNNING"}, "tasks": []}'))
+    with patch("urllib.request.urlopen", return_value=nullcontext(status)) as opened:
+        running = running_by_rest("https://me:s3%40ret@connect:8083/path/", "a b")
+
+    asked = opened.call_args.args[0]
+    assert asked.full_url == "https://connect:8083/path/connectors/a%20b/status"
+    assert base64.b64decode(asked.headers["Authorization"].removeprefix("Basic ")) == b"me:s3@ret"
+    assert running == "Kafka Connect at https://connect:8083/path/ says RUNNING"
 
 
 def test_an_answer_that_a_killed_worker_has_cut_short_is_none() -> None:

@@ -15,6 +15,7 @@ from incsnap.tables import TableId
 from incsnap.takeover import continued_snapshot
 from incsnap.takeover.connector_offset import RunningSnapshot, WaitingTable
 from incsnap.takeover.continued_snapshot import requests_of
+from incsnap.types.modes import Modes
 from tests.support.job_settings import loaded_with
 
 _ORDERS, _LINES, _NOTES = (TableId("shop", name) for name in ("orders", "lines", "notes"))
@@ -96,15 +97,37 @@ def test_a_key_that_needs_no_time_zone_goes_on(settings: Settings, last: Any, ma
 
 
 @pytest.mark.parametrize(
+    ("last", "handling", "shown"),
+    [
+        (Decimal("12345678901234567890.10"), "bytes", "12345678901234567890.10"),
+        (1.5, "bytes", "1.5"),
+        (b"\xfb\xff\x00", "bytes", '"+/8A"'),
+        (b"\xfb\xff\x00", "base64", '"+/8A"'),
+        (b"\xfb\xff\x00", "base64-url-safe", '"-_8A"'),
+        (b"\xfb\xff\x00", "hex", '"fbff00"'),
+    ],
+    ids=str,
+)
+def test_a_key_has_the_form_of_records(settings: Settings, last: Any, handling: str, shown: str) -> None:
+    of_mode = settings.model_copy(update={"modes": Modes(binary_handling=handling)})
+    running = RunningSnapshot("ad-hoc", (WaitingTable("shop.orders"),), (last,), (last,))
+
+    (request,), (line,) = requests_of(of_mode, running, _CAPTURED, _KEYS)
+
+    assert request.collection.chosen == ChosenRows(first=f'{{"id": {shown}}}', last=f'{{"id": {shown}}}')
+    assert line == f'The snapshot of shop.orders (signal ad-hoc) goes on behind the key {{"id": {shown}}}.'
+
+
+@pytest.mark.parametrize(
     ("last", "reason"),
     [
         (
             datetime(2026, 11, 27, tzinfo=UTC),
             "an instant of a DATETIME or TIMESTAMP, whose time zone the offset does not have",
         ),
-        (Decimal("1.5"), "a value of the type Decimal"),
+        (True, "a value of the type bool"),
     ],
-    ids=["DATETIME", "DECIMAL"],
+    ids=["DATETIME", "BIT"],
 )
 def test_the_reason_is_given_for_a_key_whose_values_are_no_limit_of_a_range(
     settings: Settings, last: Any, reason: str

@@ -41,6 +41,27 @@ def test_a_job_without_the_channel_asks_nothing() -> None:
     assert obeyed_again(loaded_with(topic__prefix="shop", signal__enabled__channels="source").settings) == ""
 
 
+@pytest.mark.parametrize(
+    ("committed", "newest", "reads_only", "begin"),
+    [
+        (9, None, True, 9),
+        # The connector was killed before it wrote down what signal 7 asks for. Its group has the place behind signal 7.
+        (8, 6, True, 7),
+        (-1001, 6, True, 7),  # signal.consumer.enable.auto.commit=false
+        (5, 6, True, 5),
+        (8, 6, False, 8),
+        (-1001, 6, False, None),
+    ],
+)
+def test_a_connector_that_only_reads_goes_on_behind_the_signal_that_its_offset_knows(
+    committed: int, newest: int | None, reads_only: bool, begin: int | None
+) -> None:
+    settings = _OF_KAFKA.model_copy(update={"read_only": reads_only})
+    place = Mock(offset=committed)
+    with patch.object(obeyed_signals, "Consumer", return_value=Mock(committed=Mock(return_value=[place]))):
+        assert obeyed_signals.obeyed_signals(settings, newest) == begin
+
+
 def test_a_kafka_that_does_not_answer_is_an_error() -> None:
     with pytest.raises(ServerUnreachable, match="does not say which signals shop-signal has"):
         warning(KafkaError(KafkaError._TRANSPORT))

@@ -49,6 +49,20 @@ def test_the_answer_of_rest_is_read(settings: Settings, tmp_path: Path) -> None:
     assert (kept.connector, kept.content) == ("inventory", _OFFSET)
 
 
+def test_references_in_the_files_are_resolved(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offsets, worker = tmp_path / "offsets", tmp_path / "worker.properties"
+    offsets.write_bytes(write_map({key("inventory", "shop"): json.dumps(_OFFSET).encode(), key("b", "shop"): b"{}"}))
+    monkeypatch.setenv("FOLDER", str(tmp_path))
+    monkeypatch.setenv("NAME", "inventory")
+    worker.write_text("offset.storage.file.filename=${env:FOLDER}/offsets\nsecret=${vault:a:b}\n")
+
+    kept = find_offset(settings, connector(tmp_path, name="${env:NAME}"), str(worker), None)
+
+    assert (kept.connector, kept.content) == ("inventory", _OFFSET)
+
+
 def test_the_file_of_a_standalone_worker_is_found_by_the_workers_file(settings: Settings, tmp_path: Path) -> None:
     offsets, worker = tmp_path / "offsets", tmp_path / "worker.properties"
     other = json.dumps({"pos": 9}).encode()
