@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import total_ordering
-from typing import Any
+from typing import Any, Final
 
 from incsnap.gtid import GtidSet
 from incsnap.tables import TableId
@@ -173,13 +173,17 @@ class Session:
 NO_SESSION = Session()
 
 
+#: The alteration of a table, or of a tool's copy, of which some statement is not known.
+UNKNOWN: Final = ("",)
+
+
 @dataclass(frozen=True, slots=True)
 class OnlineStep:
     """A statement's meaning in an online schema change, by a tool such as gh-ost."""
 
     #: Tables whose altered copy takes their name by the statement, each with the tool and the same alteration as
-    #: ALTER TABLE statements; "" if these are not known. Each is one ALTER of the table.
-    swaps: tuple[tuple[TableId, str, str], ...] = ()
+    #: ALTER TABLE statements, or `UNKNOWN`. Each is one ALTER of the table.
+    swaps: tuple[tuple[TableId, str, tuple[str, ...]], ...] = ()
     #: Tables that the statement renames or replaces and that have the same rows behind it: those of `swaps`, except in
     #: the revert of a swap that was not seen, and tables that are away between two halves of a swap.
     kept: frozenset[TableId] = frozenset()
@@ -194,9 +198,9 @@ class OnlineStep:
         """Return True if the statement is no change of `table` to a consumer. Letter case is ignored."""
         return table.folded in {hidden.folded for hidden in self.hidden}
 
-    def alteration_of(self, table: TableId) -> str | None:
+    def alteration_of(self, table: TableId) -> tuple[str, ...] | None:
         """Return the alteration of a table of `swaps`; None for another table. Letter case is ignored."""
-        return next((text for swapped, _, text in self.swaps if swapped.folded == table.folded), None)
+        return next((each for swapped, _, each in self.swaps if swapped.folded == table.folded), None)
 
     def tool_of(self, table: TableId) -> str:
         """Return the tool that has altered a table of `swaps`; "" for another table. Letter case is ignored."""

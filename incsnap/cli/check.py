@@ -6,6 +6,7 @@ to learn whether the job may write there. On a cluster it also writes to the che
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import closing, suppress
 from uuid import uuid4
 
@@ -16,12 +17,15 @@ from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.lock import try_folder
 from incsnap.checkpoint.object_store import set_access
 from incsnap.checkpoint.status import newest_offset
+from incsnap.checkpoint.value_files import ValueFiles
+from incsnap.checkpoint.windows import CheckpointDamaged
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.config.load import read
 from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
 from incsnap.config.topics import control_topics, topics_of
+from incsnap.ddl.online_tables import OnlineTables
 from incsnap.errors import (
     ConfigError,
     IncsnapError,
@@ -34,9 +38,11 @@ from incsnap.errors import (
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.oauth_login import with_login
 from incsnap.kafka.preflight import NoAnswer, cluster_check, partitions_of_signals
-from incsnap.mysql import catalog, preflight
+from incsnap.mysql import preflight
+from incsnap.mysql.online_tables import captured_tables
 from incsnap.mysql.preflight import Finding
 from incsnap.mysql.session import QueryRefusedError, connect
+from incsnap.snapshot.offset import Offset
 from incsnap.tables import TableId
 from incsnap.tasks.formats import reach_registries
 
@@ -62,11 +68,12 @@ def all_findings(settings: Settings) -> list[Finding]:
         problem = f"{shorten(settings.checkpoint_location)} cannot be read: {shorten(error)}"
         repair = "Set checkpoint.location to a folder, or to a URI that pyarrow knows (file:, s3a:, hdfs:)"
         findings.append(Finding("checkpoint.location", problem, repair))
-    findings += preflight.findings(settings, saved.stream.delivered if saved is not None else None)
+    of_tools = _of_tools(settings, saved)
+    findings += preflight.findings(settings, saved.stream.delivered if saved is not None else None, of_tools)
     asked = cluster_check(
         ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer),
         settings.topic_prefix,
-        _topics(settings),
+        _topics(settings, of_tools),
         settings.topic_creation,
     )
     findings += [Finding("kafka", *each, waits=isinstance(each, NoAnswer)) for each in asked]
@@ -130,18 +137,31 @@ def _write_and_delete(location: str) -> None:
     files.delete(name)
 
 
-def _topics(settings: Settings) -> list[str]:
+def _of_tools(settings: Settings, saved: Offset | None) -> frozenset[str]:
+    """Return the tables that the offset `saved` knows as those of tools for online schema changes, in lower case.
+
+    A table that a copy has replaced has no trace of the tool on the server.
+    """
+    if saved is None or not saved.online or settings.online_ddl_tables != "ignore":
+        return frozenset()
+    files = Files(own_part(settings.checkpoint_location))
+    with suppress(CheckpointDamaged, StoreFailed, OSError, ValueError):  # the start of the job says what is wrong
+        return ValueFiles(files, "online", "the tables of tools", OnlineTables).read(saved.online).names()
+    return frozenset()
+
+
+def _topics(settings: Settings, of_tools: Collection[str]) -> list[str]:
     """Return the topics of the present tables and the control topics.
 
-    Without an answer of MySQL the tables' are left out.
+    Without an answer of MySQL the tables' are left out. `of_tools`: those that have none, as `_of_tools` returns them.
     """
     tables: list[TableId] = []
     with (
         suppress(ServerUnreachable, QueryRefusedError),
         closing(connect(settings.mysql, read_timeout=30.0)) as connection,
     ):
-        tables = catalog.tables(connection, settings.tables)
-    topics = [topic for table in tables for topic in topics_of(settings, table)]
+        tables = captured_tables(connection, settings)
+    topics = [topic for table in tables if table.folded not in of_tools for topic in topics_of(settings, table)]
     return [*topics, *sorted(control_topics(settings))]
 
 

@@ -36,14 +36,12 @@ from incsnap.ddl.online_names import (
     looks_like_a_tools,
     may_be_pt_copy,
 )
-from incsnap.ddl.online_tables import UNKNOWN, OnlineTable, OnlineTables
+from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.statements import former_names, new_name, renamed
 from incsnap.ddl.words import NotUnderstood, Words
-from incsnap.events import OnlineStep
+from incsnap.events import UNKNOWN, OnlineStep
 from incsnap.tables import TableId
 
-#: Stands between the statements of an alteration.
-STATEMENTS_END = ";\n"
 #: Words of an ALTER TABLE beside PARTITION, which then removes or exchanges rows without events.
 _OF_PARTITIONS = ("DROP", "TRUNCATE", "EXCHANGE")
 
@@ -92,7 +90,7 @@ class _Statement:
         self._named: list[TableId] = []
         self._hidden: set[TableId] = set()
         self._kept: set[TableId] = set()
-        self._swaps: list[tuple[TableId, str, str]] = []
+        self._swaps: list[tuple[TableId, str, tuple[str, ...]]] = []
 
     def follow(self) -> None:
         """Read the statement. Raise NotUnderstood if it has another form than those of tools."""
@@ -295,7 +293,7 @@ class _Statement:
             elif known is None and self._is_revert(new, other := leaving.get(new.folded)):
                 # The swap before this one is not known, and the former table may have older rows. So the table is not
                 # kept.
-                self._swaps.append((new, GH_OST, ""))
+                self._swaps.append((new, GH_OST, UNKNOWN))
                 if other is not None:
                     self._becomes_former(other, GH_OST, new)
             elif known is None:
@@ -317,7 +315,9 @@ class _Statement:
             self._hidden.add(new)
         elif self._is_certain_swap(known, new, other, was_away=was_away):
             self._kept.add(new)
-            self._swaps.append((new, known.tool, STATEMENTS_END.join(known.statements_about(new))))
+            # What a former table has undone is not kept.
+            statements = known.statements_about(new) if known.role == "copy" else UNKNOWN
+            self._swaps.append((new, known.tool, statements))
             if other is not None:
                 self._becomes_former(other, known.tool, new)
 

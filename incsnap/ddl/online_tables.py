@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Literal
 
+from incsnap.events import UNKNOWN
 from incsnap.tables import TableId
 
-#: The alterations of a copy of which some statement is not known.
-UNKNOWN: Final = ("",)
 #: Most characters of a copy's alterations that are kept. They are in a file of the checkpoint.
 _MOST_TEXT = 65_536
 _NAME = r"(?:`(?:[^`]|``)+`|[\w$]+)"
@@ -65,11 +64,11 @@ class OnlineTable:
         is_long = sum(map(len, self.alterations)) + len(text) > _MOST_TEXT
         return replace(self, alterations=UNKNOWN if is_long else (*self.alterations, text))
 
-    def statements_about(self, of: TableId) -> list[str]:
-        """Return what was done to the copy, as statements about the table `of`; none if that is not known."""
+    def statements_about(self, of: TableId) -> tuple[str, ...]:
+        """Return what was done to the copy, as statements about the table `of`; `UNKNOWN` if that is not known."""
         if not all(self.alterations):
-            return []
-        return [f"ALTER TABLE {of.sql} {_ALGORITHM.sub('', text)}" for text in self.alterations]
+            return UNKNOWN
+        return tuple(f"ALTER TABLE {of.sql} {_ALGORITHM.sub('', text)}" for text in self.alterations)
 
     def __str__(self) -> str:
         return f"{self.table} belongs to {self.tool}{f', which alters {self.of}' if self.of else ''} ({self.trace})"
@@ -91,7 +90,8 @@ class OnlineTables:
     def altered(self) -> Iterator[TableId]:
         """Yield the tables that tools alter, also those that are away."""
         yield from self.away
-        yield from (each.of for each in self.certain() if each.role == "copy" and each.of is not None)
+        copies = (each for each in self.certain() if each.role == "copy" and each.is_fed)
+        yield from (each.of for each in copies if each.of is not None)
 
     def has(self, key: str) -> bool:
         """Return True if a table with the name `key`, as `TableId.folded` gives it, is a tool's or may become one."""

@@ -27,8 +27,9 @@ from incsnap.ddl.online_names import (
     looks_like_a_tools,
     may_be_pt_copy,
 )
-from incsnap.ddl.online_tables import UNKNOWN, OnlineTable, OnlineTables
+from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.errors import shorten
+from incsnap.events import UNKNOWN
 from incsnap.mysql.catalog import tables
 from incsnap.mysql.granted import tables_without
 from incsnap.mysql.session import QueryRefusedError, query

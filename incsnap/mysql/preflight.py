@@ -6,7 +6,7 @@ would have to understand roles, partial revokes and proxies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import closing
 from typing import Any
 
@@ -22,6 +22,7 @@ from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.cascades import cascade_findings
 from incsnap.mysql.error_codes import NO_PRIVILEGE
 from incsnap.mysql.loads import load_findings
+from incsnap.mysql.online_tables import captured_tables
 from incsnap.mysql.server_rules import Finding, query_findings, replica_findings, variable_findings
 from incsnap.mysql.session import QueryRefusedError, connect, named, query
 from incsnap.mysql.signal_table import creation, shape_or_lack
@@ -43,11 +44,15 @@ NO_RECOVERY = Finding(
 _TEXT = TEXTS | {"json"}
 
 
-def findings(settings: Settings, offset_gtids: GtidSet | None = None) -> list[Finding]:
-    """Return all findings, errors first. `offset_gtids` is what a saved offset has delivered; None for a new job."""
+def findings(settings: Settings, offset_gtids: GtidSet | None = None, of_tools: Collection[str] = ()) -> list[Finding]:
+    """Return all findings, errors first.
+
+    `offset_gtids` is what a saved offset has delivered; None for a new job. `of_tools`: tables that the offset knows as
+    those of tools for online schema changes, as `TableId.folded` gives their names.
+    """
     try:
         with closing(connect(settings.mysql, read_timeout=30.0)) as connection:
-            all_findings = list(_all(connection, settings, offset_gtids))
+            all_findings = list(_all(connection, settings, offset_gtids, of_tools))
     except ServerUnreachable as error:
         return [Finding("server", error.message, error.hint, waits=isinstance(error, ServerAway))]
     return sorted(all_findings, key=lambda finding: finding.severity != "error")
@@ -61,7 +66,9 @@ def require(reported: Iterable[Finding]) -> None:
         raise PreflightFailed(f"The servers are not ready:{lines}")
 
 
-def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet | None) -> Iterable[Finding]:
+def _all(
+    connection: Connection[Any], settings: Settings, offset_gtids: GtidSet | None, of_tools: Collection[str]
+) -> Iterable[Finding]:
     """Yield all findings, in no particular order."""
     server = version(connection)
     text = str(query(connection, "SELECT VERSION()")[0][0])
@@ -84,7 +91,7 @@ def _all(connection: Connection[Any], settings: Settings, offset_gtids: GtidSet 
         yield NO_RECOVERY
     yield from _signal_table(connection, settings, user)
     yield from load_findings(connection, settings)
-    yield from _tables(connection, settings, user, variables)
+    yield from _tables(connection, settings, user, variables, of_tools)
 
 
 def _binlog_rights(
@@ -209,9 +216,19 @@ def _signal_table(connection: Connection[Any], settings: Settings, user: str) ->
             yield Finding("signal.data.collection", problem, repair)
 
 
-def _tables(connection: Connection[Any], settings: Settings, user: str, variables: dict[str, str]) -> Iterable[Finding]:
-    """Yield findings about the captured tables and the patterns that select tables and columns."""
-    included = catalog.tables(connection, settings.tables)
+def _tables(
+    connection: Connection[Any],
+    settings: Settings,
+    user: str,
+    variables: dict[str, str],
+    of_tools: Collection[str],
+) -> Iterable[Finding]:
+    """Yield findings about the captured tables and the patterns that select tables and columns.
+
+    A job does not read the tables of tools for online schema changes, so nothing is asked of them.
+    """
+    existing = captured_tables(connection, settings)
+    included = [table for table in existing if table.folded not in of_tools]
     for pattern in settings.tables.without_match(included):
         problem = f"{pattern} matches no table that {user} may see"
         yield Finding("table.include.list", problem, "Correct the pattern, or grant SELECT on the table", "warning")

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from incsnap.ddl.column_origins import origins_behind, read_alteration
 from incsnap.ddl.column_statements import NO_STATEMENT, ColumnStatements
 from incsnap.ddl.old_rows import Origins
-from incsnap.ddl.online_ddl import STATEMENTS_END
 from incsnap.ddl.statements import first_word
 from incsnap.errors import shorten
-from incsnap.events import SchemaChange
+from incsnap.events import UNKNOWN, SchemaChange
 from incsnap.tables import TableId
 
+#: Stands between the statements of an alteration, for people.
+STATEMENTS_END = ";\n"
 #: Most characters of a statement in the log and in notifications.
 _MOST_SQL = 150
 
@@ -46,7 +47,7 @@ class AlteredTable:
             is_rename = change.moves_rows_in and not is_alter
             unread, others = statements.unread + is_alter, statements.others + is_rename
             statements = replace(statements, unread=unread, others=others)
-        elif not alteration and self._is_replaced(change):
+        elif alteration in (None, UNKNOWN) and self._is_replaced(change):
             origins = None  # the columns are those of another table
             # What earlier statements have defined is hidden, too.
             had_others = bool(self.sql) and not self.is_away
@@ -55,7 +56,7 @@ class AlteredTable:
             statements = replace(statements, unread=statements.unread + 1)
         return AlteredTable(
             self.table,
-            shorten(alteration or change.sql, _MOST_SQL),
+            shorten(STATEMENTS_END.join(alteration or ()) or change.sql, _MOST_SQL),
             None if origins is None else tuple(sorted(origins.items())),
             is_away=change.moves_rows_in and alteration is None,
             is_alter=alteration is not None or change.sql.lstrip()[:5].upper() == "ALTER",
@@ -79,4 +80,4 @@ def statements_about(table: TableId, change: SchemaChange) -> list[str]:
     if change.tables is None:
         return []
     alteration = change.online.alteration_of(table)
-    return alteration.split(STATEMENTS_END) if alteration else [change.sql]
+    return [change.sql] if alteration is None or alteration == UNKNOWN else list(alteration)

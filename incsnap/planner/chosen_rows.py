@@ -28,8 +28,8 @@ from incsnap.envelope.table_format import TableFormat
 from incsnap.envelope.table_view import TableView, ViewField
 from incsnap.errors import ChunkFailed, ServerUnreachable, StoreRefused, shorten
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.mysql.catalog import tables as captured_tables
 from incsnap.mysql.column_defaults import shape_with_defaults
+from incsnap.mysql.online_tables import captured_tables
 from incsnap.planner.key_sources import is_in_bucket, keys_of
 from incsnap.planner.table_ordering import CatalogEntry, Ordering, TableRefused, ordering_of
 from incsnap.snapshot import notifications as notes
@@ -146,7 +146,7 @@ class ChosenRowsOf:
 
     def _sharing(self, connection: Connection[Any], format_: TableFormat) -> str:
         """Return a refusal if another table's records have the same topic and keys of the same form, else ""."""
-        owners = tables_by_topic(self._settings, captured_tables(connection, self._settings.tables))
+        owners = tables_by_topic(self._settings, captured_tables(connection, self._settings))
         own = format_.view.shape.id
         others = [table for table in owners.get(format_.topic, ()) if table != own]
         same = table_with_same_keys(self._settings, own, others)

@@ -154,4 +154,4 @@ def brings_tables(change: SchemaChange, included: Callable[[TableId], bool]) -> 
     if change.tables is None:
         return True
     named = change.tables if first_word(change.sql) == "CREATE" else change.taken_names
-    return any(map(included, named))
+    return any(included(table) for table in named if not change.online.hides(table))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from incsnap.ddl.column_origins import replaced_columns
 from incsnap.envelope.column_rules import ColumnRules, matches
-from incsnap.events import SchemaChange
+from incsnap.events import UNKNOWN, SchemaChange
 from incsnap.planner.altered_tables import statements_about
 from incsnap.snapshot.context import Scan
 from incsnap.tables import TableId
@@ -37,9 +37,10 @@ def _replaces_key(scan: Scan, change: SchemaChange, columns: ColumnRules) -> boo
     Each statement is looked at by itself. If one frees a name and a later one gives it to another column, the later one
     is found. The swap of a tool whose alteration is not known may have replaced any column.
     """
-    if change.online.alteration_of(scan.table) == "":
+    if change.online.alteration_of(scan.table) == UNKNOWN:
         return True
-    replaced = replaced_columns(statements_about(scan.table, change) or [change.sql], change.session)
+    statements = statements_about(scan.table, change) if change.tables is not None else [change.sql]
+    replaced = replaced_columns(statements, change.session)
     if replaced is None:
         return True
     key, patterns = {name.lower() for name in scan.columns}, columns.key_patterns()

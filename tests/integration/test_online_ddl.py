@@ -15,6 +15,7 @@ import pytest
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.value_files import ValueFiles
+from incsnap.cli.check import _of_tools
 from incsnap.config.settings import StartPlace
 from incsnap.ddl.online_tables import OnlineTables
 from tests.support.online_migration import Migration, migrations, wait_patiently
@@ -197,6 +198,16 @@ def test_a_revert_is_one_more_alter(make: Any) -> None:
     assert migration.topics() == {"t"}
     assert [set(row) for row in migration.events()][-1] == _BEFORE
     assert migration.columns_after() == [["id", "v", "n"], ["id", "v"]]
+
+
+def test_a_start_knows_the_former_table_that_a_run_has_left(make: Any, tmp_path: Path) -> None:
+    migration = make()
+    migration.play(gh_ost(migration.database, drops_old=False), copies="_t_gho")
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "incsnap").symlink_to(migration.root)
+    settings = migration.settings.model_copy(update={"checkpoint_location": str(tmp_path / "checkpoint")})
+    assert _of_tools(settings, migration.job.offset) == {f"{migration.database}._t_del"}
+    assert _of_tools(settings, None) == frozenset()
 
 
 def test_a_real_table_with_such_a_name_is_captured(make: Any) -> None:

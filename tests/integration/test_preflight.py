@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from incsnap.cli import check
 from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
+from incsnap.config.topics import control_topics
 from incsnap.errors import ChunkFailed, PreflightFailed, ServerUnreachable
 from incsnap.gtid import GtidSet
 from incsnap.mysql import watermarks
@@ -18,6 +20,7 @@ from incsnap.mysql.preflight import Finding, findings, require
 from incsnap.mysql.session import connect
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect as open_session
+from tests.support.online_runs import changelog
 from tests.support.purging import purge_binlog
 
 pytestmark = [pytest.mark.servers, pytest.mark.named_rows("`incsnap check` warns of MINIMAL")]
@@ -60,6 +63,24 @@ def test_a_server_that_is_ready_has_no_findings(mysql_address: MySqlAddress, dat
     all_findings = findings(_settings(mysql_address, database, signal__data__collection=f"{database}.sig"))
     assert all_findings == []
     require(all_findings)
+
+
+def test_nothing_is_asked_of_the_tables_of_tools_for_online_schema_changes(
+    mysql_address: MySqlAddress, database: str, run: Any
+) -> None:
+    run(f"CREATE TABLE `{database}`.t (id int primary key)")
+    run(changelog(database)[0])
+    for name in ("_t_gho", "_t_del"):
+        run(f"CREATE TABLE `{database}`.{name} (a int)")
+    settings = _settings(mysql_address, database)
+    former = frozenset({f"{database}._t_del".lower()})
+    assert [finding.problem.split()[0] for finding in findings(settings)] == [f"{database}._t_del"]
+    assert findings(settings, of_tools=former) == []
+    prefix = f"{settings.topic_prefix}.{database}"
+    assert check._topics(settings, former) == [f"{prefix}.t", *control_topics(settings)]
+    assert f"{prefix}._t_gho" in check._topics(
+        _settings(mysql_address, database, incsnap__online__ddl__tables="capture"), ()
+    )
 
 
 def test_everything_wrong_with_the_tables_is_found_at_once(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from incsnap.events import OnlineStep, SchemaChange, StreamPosition
+from incsnap.events import UNKNOWN, OnlineStep, SchemaChange, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.snapshot.commands import Command, DataCollection, Execute
 from incsnap.snapshot.context import Release, SnapshotContext
@@ -44,7 +44,7 @@ def swap(table: TableId, other: TableId) -> SchemaChange:
 
 def tool_swap(table: TableId, other: TableId) -> SchemaChange:
     """Return the swap of `table` by a tool for online schema changes, which calls the former table `other`."""
-    step = OnlineStep(((table, "gh-ost", ""),), frozenset({table}), frozenset({other}))
+    step = OnlineStep(((table, "gh-ost", UNKNOWN),), frozenset({table}), frozenset({other}))
     return replace(swap(table, other), online=step)
 
 

@@ -42,7 +42,9 @@ def _names(tables: OnlineTables) -> set[str]:
 
 
 def _swaps(steps: list[OnlineStep | None]) -> list[tuple[TableId, str, str]]:
-    return [swap for step in steps if step is not None for swap in step.swaps]
+    """Return the swaps. The statements of each are one text, "" for an alteration that is not known."""
+    swaps = [swap for step in steps if step is not None for swap in step.swaps]
+    return [(table, tool, ";\n".join(statements)) for table, tool, statements in swaps]
 
 
 RUNS = {

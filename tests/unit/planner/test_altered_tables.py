@@ -55,6 +55,19 @@ def test_the_columns_of_a_table_that_takes_this_ones_place_have_unknown_origins(
     assert behind(*statements).origins is None
 
 
+def test_a_text_of_an_alteration_may_look_like_the_end_of_a_statement() -> None:
+    alter = "ADD n INT DEFAULT 5 COMMENT 'a;\nb'"
+    [change] = [each for each in followed(*gh_ost(alter=alter)).changes if each.online.swaps]
+    assert statements_about(T, change) == [f"ALTER TABLE {T.sql} {alter}"]
+    assert AlteredTable(T).behind(change).origins == (("n", None),)
+
+
+def test_the_counter_of_a_table_is_an_alteration_of_no_column() -> None:
+    [change] = [each for each in followed(*gh_ost(alter="AUTO_INCREMENT=1000")).changes if each.online.swaps]
+    assert statements_about(T, change) == []
+    assert AlteredTable(T).behind(change).origins == ()
+
+
 def test_a_swap_in_two_steps_whose_alteration_is_not_known_has_unknown_origins() -> None:
     altering = next(sql for sql in TWO_STEP if "DROP a" in sql)
 

@@ -13,10 +13,10 @@ from incsnap.binlog.buffer_position import Advance
 from incsnap.checkpoint.files import Files
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.statements import schema_change
-from incsnap.events import SchemaChange, Session, StreamPosition
+from incsnap.events import OnlineStep, SchemaChange, Session, StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.planner import newly_watched
-from incsnap.planner.new_tables import FilterFiles, first_filter
+from incsnap.planner.new_tables import FilterFiles, brings_tables, first_filter
 from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.snapshot.commands import Command, Report
 from incsnap.snapshot.notifications import ONLINE_DDL_SWAP, ONLINE_DDL_TABLE
@@ -179,3 +179,20 @@ def test_a_start_that_captures_tables_of_tools_does_not_ask_for_them(
     monkeypatch.setattr(newly_watched, "tables", None)
     online.begin(start, _NO_CONNECTION)
     assert online.at(start) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "hides", "brings"),
+    [
+        ("CREATE TABLE u (id INT)", False, True),
+        ("CREATE TABLE u (id INT)", True, False),  # the table is a tool's
+        ("RENAME TABLE t TO x, u TO t", False, True),
+        ("ALTER TABLE t ADD n INT", False, False),
+        ("TRUNCATE TABLE t", False, False),
+    ],
+)
+def test_a_statement_brings_a_table_unless_the_table_is_a_tools(sql: str, hides: bool, brings: bool) -> None:
+    change = schema_change(sql, "shop", sql_mode=0)
+    assert change is not None
+    step = OnlineStep(hidden=frozenset({TableId("shop", "u")})) if hides else OnlineStep()
+    assert brings_tables(replace(change, online=step), lambda table: table.database == "shop") == brings
