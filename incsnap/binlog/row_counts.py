@@ -97,6 +97,16 @@ def rows_of_events(segment: Segment, maps: Callable[[bytes], TableMap]) -> Longs
     return counts
 
 
+def rows_of_event(kind: int, body: bytes, table_map: TableMap) -> int:
+    """Return the number of rows of one rows event, from its body and the table map in front of it."""
+    begin, end = np.zeros(1, np.int64), np.full(1, len(body))
+    return int(count_rows(Packets.of(body), begin, end, np.full(1, kind, np.uint8), _with_charsets(table_map))[0])
+
+
+#: Reads the body of a table map without its table id, for `rows_of_event`.
+map_of = table_maps(_CHARSETS)
+
+
 def _with_charsets(table_map: TableMap) -> TableMap:
     """Return the map with a character set for each ENUM and SET. A map without names has none."""
     if table_map.named:

@@ -239,7 +239,8 @@ class _BatchWriter:
         places = Places.of(files, source.pos[self._event], self._changes.row, self._out.op)
         numbers = images.table_numbers(self._event)
         topics = [topic] if numbers is None else [each.topic for each in images.formats]
-        return source.seam.has(topics, numbers, partitions, places)
+        written = source.seam.has(topics, numbers, partitions, places)
+        return written if source.sent_rows is None else written | (places.row < source.sent_rows[self._event])
 
     def _groups(self) -> list[_Group]:
         """Return the records that are not dropped, grouped by what one call encodes."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from incsnap.columns.arrow import TextArray
 from incsnap.columns.variable import Bools, Ints
 from incsnap.envelope.record_images import DELETE, TOMBSTONE
-from incsnap.events import file_number
+from incsnap.events import StreamPosition, file_number
 
 #: Numbers of the records at one place: a deletion, its tombstone, and a creation or an update.
 DELETION_STEP, TOMBSTONE_STEP, ROW_STEP = range(3)
@@ -59,6 +59,18 @@ class Keyless:
 
 
 @dataclass(frozen=True, slots=True)
+class BegunTransaction:
+    """A compressed transaction in which the stream begins: the topics have its first rows.
+
+    All its records have one position, so no place tells them apart.
+    """
+
+    gtid: str  #: its GTID
+    events: int  #: number of its first rows events of captured tables that the stream leaves out
+    rows: int = 0  #: number of the first rows of the next one that the topics have
+
+
+@dataclass(frozen=True, slots=True)
 class Seam:
     """The records that another engine has written."""
 
@@ -74,6 +86,7 @@ class Seam:
     #: prepared before the seam has ended before this place. None: the job has not asked yet.
     asked: RecordPlace | None = None
     truncations: tuple[tuple[int, int], ...] = ()  #: (file, pos) of the TRUNCATEs whose records the topics have
+    begins_in: BegunTransaction | None = None  #: compressed transaction in which the stream begins; None for none
 
     @property
     def last(self) -> RecordPlace:
@@ -82,6 +95,12 @@ class Seam:
         places += [RecordPlace(*place).next for place in self.truncations]
         ends = [self.least, *(each.end for each in self.ends), *places]
         return max([*ends, self.statements] if self.statements is not None else ends)
+
+    def rows_at(self, start: StreamPosition) -> int:
+        """Return how many rows of the first rows event behind `start` the topics have, besides those with a place."""
+        begun = self.begins_in
+        is_there = begun is not None and (begun.gtid, begun.events) == (start.open_gtid, start.events_done)
+        return begun.rows if begun is not None and is_there else 0
 
     def may_have_rows_of(self, file: str) -> bool:
         """Return True if a topic may have rows of a transaction in binlog file `file`; "" is an unknown file."""

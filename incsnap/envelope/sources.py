@@ -28,6 +28,7 @@ class SourceColumns:
     query: TextArray = None  #: `pa.string()`, the statement; None without include.query
     number: npt.NDArray[np.int64] | None = None  #: number of the event in its batch; None without marks
     seam: Seam | None = None  #: records that another engine has sent before; None for none
+    sent_rows: npt.NDArray[np.int64] | None = None  #: number of first rows that it has sent besides; None for none
 
     def place(self, event: int, row: int) -> str:
         """Return the binlog position of a row for messages: file, byte, row, GTID."""

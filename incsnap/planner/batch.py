@@ -60,8 +60,19 @@ def batch_parts(
     if sum(len(slice_.payload) for slice_ in slices) < _SLICE_BYTES:
         slices = tail.slices(start.stream, end.stream, 1, whole=whole)
     borders = _borders(slices, start, end) if whole else [WHOLE] * len(slices)
+    sent_rows = seam.rows_at(start.stream) if seam is not None else 0
     parts.extend(
-        SlicePart(batch, layout, order, slice_.with_definitions(definitions), charsets, border, defaults, seam)
+        SlicePart(
+            batch,
+            layout,
+            order,
+            slice_.with_definitions(definitions),
+            charsets,
+            border,
+            defaults,
+            seam,
+            0 if order else sent_rows,
+        )
         for order, (slice_, border) in enumerate(zip(slices, borders, strict=True))
     )
     rows = _ready_rows(settings, end)

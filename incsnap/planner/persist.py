@@ -176,12 +176,15 @@ def behind_taken(first: Offset, taken: TakenOver, files: Files, logged: tuple[st
     checkpoint. `logged`: the binlog's end, asked for behind the prepared XA transactions of `first`.
     """
     file, pos = logged
-    seam = replace(taken.seam, asked=RecordPlace(file_number(file), pos))
+    seam, stream = replace(taken.seam, asked=RecordPlace(file_number(file), pos)), first.stream
+    if (begun := seam.begins_in) is not None:
+        stream = replace(stream, open_gtid=begun.gtid, events_done=begun.events)
     positions = dict(first.signal_positions)
     if taken.signals_at is not None:
         positions["kafka"] = taken.signals_at
     return replace(
         first,
+        stream=stream,
         seam=_seams(files).keep(seam),
         snapshot=replace(first.snapshot, queue=taken.requests),
         signal_positions=positions,

@@ -21,6 +21,7 @@ from incsnap.mysql.session import connect
 from incsnap.mysql.start_place import require_sendable
 from incsnap.snapshot.context import Request
 from incsnap.takeover.altered_tables import captured_statements
+from incsnap.takeover.compressed_part import sent_part
 from incsnap.takeover.connector_offset import ConnectorOffset
 from incsnap.takeover.continued_snapshot import requests_of
 from incsnap.takeover.control_topics import with_control_topics
@@ -29,6 +30,7 @@ from incsnap.takeover.joined_topics import joined_topics
 from incsnap.takeover.obeyed_signals import obeyed_again, obeyed_signals
 from incsnap.takeover.offset_place import (
     STOP_CLEANLY,
+    payload_of,
     place_of,
     refuse_compressed,
     refuse_keyless,
@@ -74,7 +76,8 @@ def join(
         if delivered != offset.gtids:
             lines.append(f"The connector does not send {delivered - offset.gtids}: these transactions count as sent.")
         require_sendable(connection, delivered, "the connector's offset", _PURGED)
-        least = place_of(connection, offset)
+        payload = payload_of(connection, offset)
+        least = place_of(connection, offset) if payload is None else payload
         shapes = catalog.shapes_of(connection, catalog.tables(connection, settings.tables))
         # The statements are asked for behind the shapes: what is altered in between is among them too.
         changes = captured_statements(settings, connection, delivered)
@@ -94,7 +97,13 @@ def join(
         at = RecordPlace(file_number(offset.file), offset.pos)
         written = written_records(client, topics.forms, topics.key_forms, seconds, least, delivered, at)
         logged = watermarks.high_watermark(connection)
-        seam = Seam(watermarks.server_uuid(connection), least, tuple(written.ends), tuple(written.keyless))
+        part = sent_part(settings, offset, delivered) if payload is not None else None
+        begins_in = None
+        if part is not None and not settings.transaction_metadata and part.is_all(written, least):
+            begins_in, written = part.begun, WrittenRecords(truncations=written.truncations)
+            lines.append(f"The transaction {begins_in.gtid} is compressed. The topics have its part before the offset.")
+        uuid = watermarks.server_uuid(connection)
+        seam = Seam(uuid, least, tuple(written.ends), tuple(written.keyless), begins_in=begins_in)
         if least.file > file_number(offset.file):
             lines.append(f"{offset.file} is purged. The server still has all transactions behind the offset.")
             refuse_older_files(written, least)
@@ -103,7 +112,8 @@ def join(
             refuse_compressed(connection, written)
             refuse_keyless(connection, written, topics.forms)
             refuse_partitioner(partitioner, written, ends, STOP_CLEANLY)
-    lines.append(_sentence_of_topics(written))
+    if begins_in is None:
+        lines.append(_sentence_of_topics(written))
     warnings += _sent_again(written)
     seam = replace(seam, truncations=truncations_between(written.truncations, least, logged))
     seam, of_control = with_control_topics(settings, client, seam, seconds, delivered, logged)

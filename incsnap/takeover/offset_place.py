@@ -41,9 +41,8 @@ _ROWS = ("Write_rows", "Update_rows", "Delete_rows", "Write_rows_v1", "Update_ro
 def place_of(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
     """Return the place before which the connector has sent everything.
 
-    Debezium counts the events of a transaction from its BEGIN on, which is the first. The events of a compressed
-    transaction have one position. There the place is the transaction's beginning, and `refuse_compressed` and
-    `refuse_keyless` refuse its records behind that place. Debezium ignores XA START and counts no events then: the
+    Debezium counts the events of a transaction from its BEGIN on, which is the first. `payload_of` has the place in a
+    compressed transaction, whose events have one position. Debezium ignores XA START and counts no events then: the
     offset has the end of the newest event. Its rows count all the same. If the file is purged, and no transaction
     behind the offset, the place is the beginning of the oldest file: a connector continues by its GTIDs there. Raise
     ConfigError if the offset's file and position are of another server.
@@ -62,6 +61,18 @@ def place_of(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlac
     if len(counted) == offset.event + 1 and counted[0][0] == "Query" and counted[0][2] == "BEGIN":
         return RecordPlace(file_number(offset.file), counted[offset.event][1], offset.row)
     return RecordPlace(file_number(offset.file), offset.pos)
+
+
+def payload_of(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace | None:
+    """Return the place of the compressed transaction that the offset is in; None for another transaction, or none.
+
+    Raise ConfigError if the offset's file and position are of another server.
+    """
+    if not offset.event:
+        return None
+    events = [each for each in _events(connection, offset.file, offset.pos, 2) if each[0] not in _GTIDS]
+    is_compressed = bool(events) and events[0][0] == _COMPRESSED
+    return RecordPlace(file_number(offset.file), events[0][1]) if is_compressed else None
 
 
 def seconds_of(connection: Connection[Any], settings: Settings, delivered: GtidSet) -> int:

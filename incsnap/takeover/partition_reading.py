@@ -19,7 +19,7 @@ from incsnap.verify.topic_side import PartitionPart
 
 @dataclass(frozen=True, slots=True)
 class OffsetEvent:
-    """The records of the event that the offset is in, if the form of the records does not tell their rows."""
+    """The records of the event that the offset is in."""
 
     rows: int = 0  #: insertions and updates
     deletions: int = 0  #: deletions, also those of updates that change a key
@@ -75,7 +75,7 @@ class PartitionReading:
 
     @property
     def of_offset(self) -> OffsetEvent:
-        """Return the records of the offset's event."""
+        """Return the records of the offset's event, or of its compressed transaction."""
         is_end = self.keyed is not None and self.keyed[0] == self._begin and not self._is_exact
         return self._at_offset + OffsetEvent(again=self._of_last_event if is_end else 0)
 
@@ -129,13 +129,14 @@ class PartitionReading:
         has_key = events.column("key").is_valid().to_numpy(zero_copy_only=False)
         if self._is_exact:
             self.keyless.update(map(tuple, places[:3, ~has_key].T.tolist()))
-        else:
-            begin = self._begin
+        begin = self._begin
+        is_at = (places[0] == begin.file) & (places[1] == begin.pos)
+        deletions, again = int((is_at & deletes).sum()), 0
+        if not self._is_exact:
             is_behind = (places[0] > begin.file) | ((places[0] == begin.file) & (places[1] >= begin.pos))
             self._keyless_again += int((is_behind & ~has_key).sum())
-            is_at = (places[0] == begin.file) & (places[1] == begin.pos)
-            deletions = int((is_at & deletes).sum())
-            self._at_offset += OffsetEvent(int(is_at.sum()) - deletions, deletions, int((is_at & ~has_key).sum()))
+            again = int((is_at & ~has_key).sum())
+        self._at_offset += OffsetEvent(int(is_at.sum()) - deletions, deletions, again)
         if has_key.any():
             at = offsets[int(np.flatnonzero(has_key)[-1])].as_py()
             self._add_keyed(places[:, has_key], at)

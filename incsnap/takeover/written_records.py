@@ -65,6 +65,8 @@ class WrittenRecords:
     #: topic, partition and offset of the first record whose key chooses another partition, in each such partition
     astray: list[tuple[str, int, int]] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)  #: topics of which Kafka may have removed records behind the place
+    #: records of the event at the place, or of the compressed transaction there
+    of_offset: OffsetEvent = field(default_factory=OffsetEvent)
 
 
 def written_records(
@@ -127,6 +129,7 @@ def written_records(
         of_offset[part.topic] = of_offset.get(part.topic, OffsetEvent()) + reading.of_offset
         if behind := {each for each in reading.keyless if RecordPlace(*each) >= least}:
             written.keyless.append(Keyless(part.topic, tuple(sorted(behind))))
+    written.of_offset = sum(of_offset.values(), OffsetEvent())
     written.unplaced = again(written.unplaced, of_offset, least.row, {each for each in forms if forms[each].drops_rows})
     if sum(len(each.places) for each in written.keyless) > _MOST_KEYLESS:
         raise ConfigError(

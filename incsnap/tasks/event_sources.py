@@ -26,13 +26,17 @@ class EventSources:
     """The source columns of a slice's events.
 
     `queries`: add the statements' texts, which the slice contains if include.query is set. `first`: the number of the
-    slice's first event. `seam`: the records that another engine has sent.
+    slice's first event. `seam`: the records that another engine has sent. `sent_rows`: number of rows of the first rows
+    event that it has sent too.
     """
 
-    def __init__(self, slice_: Slice, *, queries: bool, first: int = 0, seam: Seam | None = None) -> None:
+    def __init__(
+        self, slice_: Slice, *, queries: bool, first: int = 0, seam: Seam | None = None, sent_rows: int = 0
+    ) -> None:
         self._slice = slice_
         self._first = first
         self._seam = seam
+        self._sent_rows = sent_rows
         transactions = slice_.transactions
         self._gtids = pa.array(transactions.gtids(), pa.string())
         threads = transactions.column("thread")
@@ -59,7 +63,14 @@ class EventSources:
             query=None if self._texts is None else self._statements(events, records),
             number=self._first + events,
             seam=self._seam,
+            sent_rows=self._sent(events),
         )
+
+    def _sent(self, events: Ints) -> Ints | None:
+        """Return for each event how many of its first rows another engine has sent; None for none of them."""
+        if not self._sent_rows:
+            return None
+        return np.where(events == np.flatnonzero(self._slice.is_rows)[0], self._sent_rows, 0)
 
     def text_bytes(self, events: Ints) -> Ints:
         """Return for each event the bytes of its statement; 0 for none. Each record of the event repeats the statement.

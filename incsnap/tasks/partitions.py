@@ -43,6 +43,7 @@ class SlicePart(BatchPart):
     border: Border  #: whether the first and last transactions are complete; it matters if transactions are counted
     defaults: TableDefaults = ()  #: column defaults, if schemas are written
     seam: Seam | None = None  #: records that another engine has sent; None for none
+    sent_rows: int = 0  #: number of rows of the slice's first rows event that another engine has sent
 
     @property
     def slice(self) -> Slice:

@@ -69,15 +69,17 @@ def change_blocks(
     defaults: TableDefaults = (),
     first_event: int = 0,
     seam: Seam | None = None,
+    sent_rows: int = 0,
 ) -> Iterator[_Block]:
     """Yield (bucket, topic, table, records in binlog order) for every table and bucket that the slice touches.
 
     Tables with few rows in the slice come as (bucket, "", runs, records). If transactions are counted, the whole slice
     is decoded before the first block. The block of the transaction topic, without a table, then comes last. `border`
     matters only then. `defaults`: column defaults for schemas. `first_event`: the number of the slice's first event,
-    for marks. `seam`: the records that another engine has sent, which are left out.
+    for marks. `seam`: the records that another engine has sent, which are left out. `sent_rows`: number of rows of the
+    first rows event that it has sent too.
     """
-    sources = EventSources(slice_, queries=settings.include_query, first=first_event, seam=seam)
+    sources = EventSources(slice_, queries=settings.include_query, first=first_event, seam=seam, sent_rows=sent_rows)
     of_one = partial(_blocks_of_one, sources, layout, now_us, _shortening(settings))
     small = SmallTableGroup(settings, sources, defaults)
     many = small.laid(table_rows(slice_, charsets))

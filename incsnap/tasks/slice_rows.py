@@ -13,7 +13,15 @@ from incsnap.tasks.slice_records import change_blocks
 def slice_rows(part: SlicePart, settings: Settings, now_us: int) -> Iterator[blocks.BlockRow]:
     """Yield one row for each block of the slice. `now_us`: the time of the records, in microseconds since 1970."""
     made = change_blocks(
-        part.slice, part.charsets, part.layout, settings, now_us, part.border, part.defaults, seam=part.seam
+        part.slice,
+        part.charsets,
+        part.layout,
+        settings,
+        now_us,
+        part.border,
+        part.defaults,
+        seam=part.seam,
+        sent_rows=part.sent_rows,
     )
     for number, (bucket, topic, table, records) in enumerate(made):
         # Orders after the batch's releases and held tables, then by slice, then by block within the slice.

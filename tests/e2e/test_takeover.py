@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.kafka.topic_ends import topic_ends
 from incsnap.tables import TableId
 from lab.captured_database import CapturedDatabase
 from lab.debezium import connect_worker
@@ -70,6 +72,37 @@ def sent_of(play: CapturedDatabase, table: TableId) -> int:
     with contextlib.suppress(KafkaException):
         return len(read_all(play.kafka, play.topic(table), range(2)))
     return 0
+
+
+def test_a_job_goes_on_inside_a_compressed_transaction_behind_a_clean_stop(play: CapturedDatabase) -> None:
+    marks, count = TableId(play.database, "marks"), 100_000
+    settings = connector(play)
+    file = write_properties(play.folder / "connector.properties", settings)
+    offsets, log = play.folder / "offsets", play.folder / "connect.log"
+    client = ClientSettings(play.kafka, {})
+
+    def sent() -> int:
+        return sum(topic_ends(client, {play.topic(marks): 2}).values())
+
+    with connect_worker(play.kafka, log, offsets=offsets, connectors=[file]) as worker:
+        wait_until(lambda: worker.streams(6124))
+        sent_by_connector(play, 1)
+        with play.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION binlog_transaction_compression = ON, cte_max_recursion_depth = 200000")
+            numbers = f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
+            cursor.execute(f"INSERT INTO {marks.sql} {numbers} SELECT i + 10, 0 FROM n")
+        wait_until(lambda: sent() > 2_000)
+        worker.end()
+    assert sent() < count
+    assert "is compressed. The topics have its part before the offset." in incsnap(
+        "takeover", file, "--offsets", offsets
+    )
+    with play.job(settings) as job:
+        job.wait_until_streaming()
+        sent_by_connector(play, 2)
+        job.stop()
+    keys = [read.key for read in read_all(play.kafka, play.topic(marks), range(2))]
+    assert len(keys) == len(set(keys)) == count + 2
 
 
 def test_a_job_takes_over_from_a_killed_connector_and_hands_back(play: CapturedDatabase) -> None:
