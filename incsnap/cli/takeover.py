@@ -160,10 +160,10 @@ def _is_cured_by_end(settings: Settings, offset: ConnectorOffset, error: ConfigE
     """
     from incsnap.errors import ConfigError
     from incsnap.mysql.session import connect
-    from incsnap.takeover.offset_place import STOP_BEHIND_HEARTBEAT, STOP_CLEANLY, place_of
+    from incsnap.takeover.offset_place import STOP_AT_A_ROW, STOP_BEHIND_HEARTBEAT, STOP_CLEANLY, place_of
     from incsnap.takeover.written_records import TOO_MANY_KEYLESS
 
-    if error.hint not in (STOP_CLEANLY, STOP_BEHIND_HEARTBEAT, TOO_MANY_KEYLESS):
+    if error.hint not in (STOP_CLEANLY, STOP_AT_A_ROW, STOP_BEHIND_HEARTBEAT, TOO_MANY_KEYLESS):
         return False
     with closing(connect(settings.mysql)) as connection:
         try:

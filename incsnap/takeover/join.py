@@ -29,6 +29,8 @@ from incsnap.takeover.gtid_sources import ALL_SOURCES, GtidSources
 from incsnap.takeover.joined_topics import joined_topics
 from incsnap.takeover.obeyed_signals import obeyed_again, obeyed_signals
 from incsnap.takeover.offset_place import (
+    STOP_AT_A_ROW,
+    STOP_BEHIND_HEARTBEAT,
     STOP_CLEANLY,
     payload_of,
     place_of,
@@ -109,8 +111,9 @@ def join(
             refuse_older_files(written, least)
         if written.last is not None:
             require_here(connection, written, topics.forms)
-            refuse_compressed(connection, written)
-            refuse_keyless(connection, written, topics.forms)
+            way_out = STOP_BEHIND_HEARTBEAT if settings.transaction_metadata else STOP_AT_A_ROW
+            refuse_compressed(connection, written, way_out)
+            refuse_keyless(connection, written, topics.forms, way_out)
             refuse_partitioner(partitioner, written, ends, STOP_CLEANLY)
     if begins_in is None:
         lines.append(_sentence_of_topics(written))

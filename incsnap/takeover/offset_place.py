@@ -25,12 +25,20 @@ STOP_CLEANLY = (
     "Start the connector on this server, let it send a change, stop it cleanly (PUT /connectors/NAME/stop), and try"
     " again."
 )
-#: The way out of a compressed transaction. Debezium's records have offsets within their transaction. Only a heartbeat
-#: has an offset behind the transaction. Debezium sends one every 48 seconds while the server is idle.
+#: The way out of a compressed transaction if the connector's offset does not tell the row. Debezium's records have
+#: offsets within their transaction. Only a heartbeat has an offset behind the transaction. Debezium sends one every 48
+#: seconds while the server is idle.
 STOP_BEHIND_HEARTBEAT = (
     "A clean stop alone leaves the connector's offset inside its last transaction. So set heartbeat.interval.ms=1000 in"
     " the connector, wait for a minute in which no captured table is written, stop the connector cleanly (PUT"
     " /connectors/NAME/stop), and try again."
+)
+#: The way out of a compressed transaction if the offset of a clean stop tells the row.
+STOP_AT_A_ROW = (
+    "Start the connector on this server, let it send a later change, stop it cleanly (PUT /connectors/NAME/stop), and"
+    " try again. That does not help if the transaction changes keys, or if the connector leaves out rows. Then set"
+    " heartbeat.interval.ms=1000 in the connector, and wait for a minute in which no captured table is written before"
+    " you stop it."
 )
 #: Types of the events with a transaction's GTID.
 _GTIDS = ("Gtid", "Gtid_tagged")
@@ -148,8 +156,8 @@ def refuse_older_files(written: WrittenRecords, least: RecordPlace) -> None:
             raise _other_server(name)
 
 
-def refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> None:
-    """Raise ConfigError if a partition ends within a compressed transaction.
+def refuse_compressed(connection: Connection[Any], written: WrittenRecords, way_out: str) -> None:
+    """Raise ConfigError if a partition ends within a compressed transaction. `way_out`: what to do then.
 
     All events of the transaction have one place, and each counts its rows from 0. So the place of a record does not
     tell what precedes it.
@@ -160,14 +168,17 @@ def refuse_compressed(connection: Connection[Any], written: WrittenRecords) -> N
             raise ConfigError(
                 f"the last record of partition {record.partition} of {record.topic} is of a compressed transaction,"
                 " in which records of several events have one place",
-                STOP_BEHIND_HEARTBEAT,
+                way_out,
             )
 
 
-def refuse_keyless(connection: Connection[Any], written: WrittenRecords, forms: Mapping[str, PlaceForm]) -> None:
+def refuse_keyless(
+    connection: Connection[Any], written: WrittenRecords, forms: Mapping[str, PlaceForm], way_out: str
+) -> None:
     """Raise ConfigError if a record without a key is of a compressed transaction, or of no rows event of this server.
 
     Rows without a key of several events of a compressed transaction have one place. `forms`: as in `require_here`.
+    `way_out`: as in `refuse_compressed`.
     """
     topics = {(file, pos): each.topic for each in written.keyless for file, pos, _ in each.places}
     for number in sorted({file for file, _ in topics}):
@@ -177,7 +188,7 @@ def refuse_keyless(connection: Connection[Any], written: WrittenRecords, forms: 
                 raise ConfigError(
                     f"{topics[number, pos]} has records without a key of the compressed transaction at {name}:{pos}, in"
                     " which records of several events have one place",
-                    STOP_BEHIND_HEARTBEAT,
+                    way_out,
                 )
             missing.discard(pos)
         if missing:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -63,9 +64,9 @@ class Stage:
         """Whether the checkpoint has the place."""
         return Files(own_part(self.settings["checkpoint.location"])).exists("taken-over.json")
 
-    def run(self, offset: ConnectorOffset, *options: str) -> Result:
-        """Run `incsnap takeover` for a connector with this offset."""
-        file = write_properties(self._folder / "connector.properties", self.settings)
+    def run(self, offset: ConnectorOffset, *options: str, more: Mapping[str, str] = MappingProxyType({})) -> Result:
+        """Run `incsnap takeover` for a connector with this offset. `more`: further settings of the connector."""
+        file = write_properties(self._folder / "connector.properties", {**self.settings, **more})
         offsets = self._folder / "offsets.json"
         content = {"file": offset.file, "pos": offset.pos, "gtids": str(offset.gtids), "ts_sec": int(time.time())}
         partition = {"server": self.settings["topic.prefix"]}
@@ -146,8 +147,9 @@ def test_what_no_stop_cures_is_refused_before_the_connector_is_to_stop(
     assert _READY not in result.output
 
 
+@pytest.mark.parametrize("counts", [False, True], ids=["rows alone", "transactions are counted"])
 def test_a_compressed_transaction_is_a_warning_while_the_connector_runs_and_refused_behind_its_end(
-    stage: Stage,
+    stage: Stage, counts: bool
 ) -> None:
     stage.written(f"CREATE TABLE {stage.table} (id INT PRIMARY KEY)", "SET SESSION binlog_transaction_compression = ON")
     insert = f"INSERT INTO {stage.table} VALUES"
@@ -155,15 +157,18 @@ def test_a_compressed_transaction_is_a_warning_while_the_connector_runs_and_refu
     (payload,) = (pos for kind, pos in events if kind == "Transaction_payload")
     stage.topic.envelope("c", "", offset.file, payload)
 
+    more = {"provide.transaction.metadata": "true"} if counts else {}
     with connect_rest([["RUNNING", "RUNNING"], ["STOPPED"]]) as (address, _):
-        result = stage.run(offset, "--wait", "--rest", address)
+        result = stage.run(offset, "--wait", "--rest", address, more=more)
 
-    before, ready, after = words_of(result).partition("Ready. Stop the connector only behind a heartbeat")
+    end = "only behind a heartbeat" if counts else "now"
+    before, ready, after = words_of(result).partition(f"Ready. Stop the connector {end}")
     assert ready, result.output
     assert "As of now the take-over is refused: the last record of partition" in before
-    assert "set heartbeat.interval.ms=1000" in before
-    assert "A clean stop changes that" not in before
+    assert ("set heartbeat.interval.ms=1000" in before) == counts
+    assert ("A clean stop changes that" in before) == (not counts)
     assert "compressed transaction" in after
+    assert "set heartbeat.interval.ms=1000" in after
     assert (result.exit_code, stage.is_written()) == (2, False)
 
 
