@@ -66,7 +66,8 @@ def part_of(settings: Settings, offset: ConnectorOffset, events: Iterable[InnerE
         if event.kind == TABLE_MAP:
             maps[id_] = map_of(event.body[TABLE_ID_BYTES:])
         elif event.kind in ROWS and settings.tables.included(maps[id_].shape.id):
-            count = rows_of_event(event.kind, event.body, maps[id_])
+            # An event that cannot be read counts as one row. The numbers then differ from those of the topics.
+            count = max(rows_of_event(event.kind, event.body, maps[id_]), 1)
             sent = count if number < offset.event else min(offset.row, count)
             done += sent == count
             if event.kind in DELETE:
