@@ -22,12 +22,14 @@ from incsnap.snapshot.commands import ChosenRows
 #: Most keys of a list. They pass through the planner's memory, 200 bytes each: 2 GB.
 MAX_KEYS = 10_000_000
 _ROWS_AT_ONCE = 10_000
-#: A URI of a local file. `#` and `?` are characters of its name: Spark and shells do not write them as %23 and %3F.
 #: Characters of an error. pyarrow's texts begin with the path.
 _REASON = 300
 _AWAY = "Check that the server or the disk with the files answers."
+#: Words of errors of pyarrow's clients that come again. They have no number.
+_WORDS_FOR_GOOD = ("ACCESS_DENIED", "Unable to load")
 #: Numbers of errors that a path brings again until a person changes something.
 _FOR_GOOD = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
+#: A URI of a local file. `#` and `?` are characters of its name: Spark and shells do not write them as %23 and %3F.
 _FILE_URI = re.compile(r"file:(?://[^/]*)?(.*)", re.DOTALL | re.IGNORECASE)
 
 
@@ -75,7 +77,7 @@ def _of_files(path: str) -> Iterator[Any]:
 
 def _passes(error: OSError) -> bool:
     """Whether the same path may be read later: a server or a disk does not answer. pyarrow's clients give no number."""
-    return error.errno not in _FOR_GOOD and "ACCESS_DENIED" not in str(error)
+    return error.errno not in _FOR_GOOD and not any(words in str(error) for words in _WORDS_FOR_GOOD)
 
 
 def is_in_bucket(path: str) -> bool:

@@ -171,3 +171,17 @@ def test_a_store_that_does_not_answer_is_told_from_keys_that_cannot_be_read(
     set_access(bucket_folder, store_access(bucket_folder, wrong, {}))
     with pytest.raises(StoreRefused, match="refused"):
         keys(f"{bucket_folder}/torn.parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("Unable to load libjvm", KeyRefused), ("HDFS connection failed", ServerUnreachable)]
+)
+def test_a_library_that_is_missing_is_no_server_that_is_away(
+    text: str, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: str) -> None:
+        raise OSError(text)
+
+    monkeypatch.setattr(key_sources, "_in_folder", fails)  # pyarrow's classes take no other methods
+    with pytest.raises(kind, match=text):
+        list(keys_of(ChosenRows(files="hdfs://names:1/keys"), ClientSettings("unused")))
