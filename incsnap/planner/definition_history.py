@@ -97,15 +97,17 @@ class KnownTables:
         tables = {table: each for table, each in followed.known.tables.items() if concerns(table)}
         why = {table: f"{reason} ({quoted(change)})" for table, reason in followed.lost.items() if concerns(table)}
         left = {table: reason for table, reason in self.lost.items() if table not in followed.gone}
-        # If a table with left out rows was renamed, these rows are missing under its new name.
-        renamed = (followed.changed | why.keys()) if followed.gone & self.unread else frozenset[TableId]()
+        # A tool's swap gives the table, which has the same rows, back its name.
+        kept = frozenset(table for table in self.unread if change.online.keeps(table))
+        # If another table with left out rows was renamed, these rows are missing under its new name.
+        renamed = (followed.changed | why.keys()) if followed.gone & self.unread - kept else frozenset[TableId]()
         return KnownTables(
             Definitions(tables, followed.known.databases),
             (self.unconfirmed | followed.changed) & tables.keys(),
             # The first reason counts.
             {table: reason for table, reason in {**why, **left}.items() if table not in tables},
             self.complete and not (change.tables is None and not change.database),
-            (self.unread - followed.gone) | renamed,
+            (self.unread - followed.gone) | kept | renamed,
         )
 
     def _followed(self, change: SchemaChange, captured: Callable[[TableId], bool], letter_case: int) -> Followed:

@@ -7,11 +7,14 @@ from dataclasses import replace
 import pytest
 
 from incsnap.ddl.batch_definitions import BatchDefinitions
+from incsnap.ddl.online_changes import with_steps
+from incsnap.ddl.online_tables import OnlineTables
 from incsnap.ddl.statements import schema_change
 from incsnap.ddl.table_definition import Definitions, Key, KeyPart, TableDefinition
 from incsnap.events import SchemaChange, Session
 from incsnap.planner.definition_history import KnownTables, redefines
 from incsnap.tables import Column, TableId, TableShape
+from tests.support.online_runs import gh_ost
 
 T, U = TableId("shop", "t"), TableId("shop", "u")
 SESSION = Session("shop", 0, "utf8mb4", "utf8mb4", "utf8mb4", explicit_timestamps=True)
@@ -113,6 +116,14 @@ def test_a_table_whose_rows_were_left_out_is_read_again_under_its_new_name() -> 
     assert behind(known, "RENAME TABLE t TO u").unread == {U}
     assert behind(known, "ALTER TABLE t ADD a INT").unread == {T}
     assert not behind(known, "DROP TABLE t").unread
+
+
+@pytest.mark.parametrize("two_step", [False, True])
+def test_rows_that_were_left_out_before_a_tools_swap_are_missing_under_the_same_name(two_step: bool) -> None:
+    run = [replace(statement(sql), has_xid=True) for sql in gh_ost(two_step=two_step, drops_old=False)[1:]]
+    changes = with_steps(OnlineTables(), run, lambda _: True).changes
+    assert any(change.online.keeps(T) for change in changes)
+    assert behind(replace(KNOWN, unread=frozenset({T})), *changes).unread == {T}
 
 
 @pytest.mark.parametrize(
