@@ -101,9 +101,15 @@ def join(
         logged = watermarks.high_watermark(connection)
         part = sent_part(settings, offset, delivered) if payload is not None else None
         begins_in = None
-        if part is not None and not settings.transaction_metadata and part.is_all(written, least):
-            begins_in, written = part.begun, WrittenRecords(truncations=written.truncations)
-            lines.append(f"The transaction {begins_in.gtid} is compressed. The topics have its part before the offset.")
+        if part is not None and not settings.transaction_metadata:
+            is_compressed = f"The transaction {part.begun.gtid} is compressed."
+            if part.is_all(written, least):
+                begins_in, written = part.begun, WrittenRecords(truncations=written.truncations)
+                lines.append(f"{is_compressed} The topics have its part before the offset.")
+            elif written.last is None:
+                # Retention has removed the part, or transforms leave it out.
+                begins_in = part.begun
+                lines.append(f"{is_compressed} The topics have no record of it.")
         uuid = watermarks.server_uuid(connection)
         seam = Seam(uuid, least, tuple(written.ends), tuple(written.keyless), begins_in=begins_in)
         if least.file > file_number(offset.file):

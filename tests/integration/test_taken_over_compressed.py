@@ -116,6 +116,14 @@ def test_the_rest_of_a_compressed_transaction_is_sent_from_the_next_row_on(
     assert [(op, image["id"]) for op, image in images] == [*ALL[sent:], ("c", 5)]
 
 
+def test_the_offset_counts_if_the_topics_have_no_record_of_the_transaction(stopped: Stopped, tmp_path: Path) -> None:
+    write_taken_over(Files(str(tmp_path)), join(stopped.settings, stopped.offset(4)).place)
+    with closing(PlannedJob(stopped.settings, str(tmp_path))) as job:
+        job.until(stopped.topic, len(ALL) - 4 + 2)
+        records = [each for each in job.of(stopped.topic) if each.value is not None]
+    assert [each.value["op"] for each in records] == ["u", "d", "c", "c"]
+
+
 @pytest.mark.parametrize("written_too", [-1, 1])
 def test_topics_with_another_number_of_records_than_the_offset_says_are_refused(
     stopped: Stopped, written_too: int
