@@ -29,6 +29,9 @@ class TakenOver:
     #: Of each topic of captured tables the ends of its partitions before the topics were read; () for a topic that did
     #: not exist. Empty in files of earlier releases.
     ends: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    #: Digest of the settings that decide which events a batch has, if the job begins inside a transaction: its events
+    #: were counted with these settings. "" if the job does not.
+    choices: str = ""
 
 
 def write_taken_over(files: Files, what: TakenOver) -> None:

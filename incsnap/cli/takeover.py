@@ -265,12 +265,16 @@ def _await_end(
         except ServerUnreachable as error:
             if not rest:
                 raise
-            if not _is_gone(settings, worker, error):
+            watched: _Running | None = None
+            with suppress(ServerUnreachable):  # Kafka or MySQL may not answer either
+                if _is_gone(settings, worker, error):
+                    watched = _running(settings, None, worker, connector)
+            if watched is None:
                 if not has_warned:
                     click.echo(f"{error.message}. It is asked again.", err=True)
                 has_warned = True
                 continue
-            running = _running(settings, None, worker, connector)
+            running = watched
         if not running.words:
             return
 
@@ -311,11 +315,12 @@ def _is_gone(settings: Settings, worker: Mapping[str, str], error: ServerUnreach
     killed leads nowhere. `error`: why the address does not answer.
     """
     from incsnap.kafka.client_settings import ClientSettings
-    from incsnap.takeover.connect_rest import NoWorkerListens
+    from incsnap.takeover.connect_rest import NoAnswer, NoWorkerListens
     from incsnap.takeover.connector_state import live_workers
 
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
-    return isinstance(error, NoWorkerListens) or live_workers(client, worker) == 0
+    is_refused = isinstance(error, NoWorkerListens)
+    return is_refused or (isinstance(error, NoAnswer) and live_workers(client, worker) == 0)
 
 
 def _running(

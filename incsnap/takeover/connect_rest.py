@@ -11,6 +11,7 @@ import http.client
 import urllib.error
 import urllib.parse
 import urllib.request
+from contextlib import suppress
 from http import HTTPStatus
 
 from incsnap.errors import ConfigError, ServerUnreachable
@@ -20,7 +21,11 @@ _JSON = {"Content-Type": "application/json"}
 _NO_LOGIN = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
-class NoWorkerListens(ServerUnreachable):
+class NoAnswer(ServerUnreachable):
+    """An error: nothing answers at the address of Kafka Connect."""
+
+
+class NoWorkerListens(NoAnswer):
     """An error: nothing listens at the address of Kafka Connect."""
 
 
@@ -43,8 +48,7 @@ def request(
     """Return Connect's answer to a request about a connector. `what`: the last part of the path, such as `status`.
 
     Raise RequestRefused if Connect answers with an error. Raise ConfigError if `url` is no address, or if Connect does
-    not accept the login. Raise ServerUnreachable if Connect does not answer: NoWorkerListens if the connection is
-    refused.
+    not accept the login. Raise NoAnswer if Connect does not answer: NoWorkerListens if the connection is refused.
     """
     try:
         parts = urllib.parse.urlsplit(url)
@@ -60,12 +64,13 @@ def request(
     if parts.username is not None:
         login = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
         headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+    text = ""
     try:
         asked = urllib.request.Request(address, body, headers, method=method)
         with urllib.request.urlopen(asked, timeout=seconds) as answer:
             return bytes(answer.read())
     except urllib.error.HTTPError as error:
-        with error:
+        with error, suppress(OSError, http.client.HTTPException):
             text = error.read().decode(errors="replace")
         if error.code in _NO_LOGIN:
             raise ConfigError(
@@ -77,7 +82,7 @@ def request(
         raise _no_address(url, str(error)) from None
     except (OSError, http.client.HTTPException) as error:
         is_refused = isinstance(getattr(error, "reason", error), ConnectionRefusedError)
-        kind = NoWorkerListens if is_refused else ServerUnreachable
+        kind = NoWorkerListens if is_refused else NoAnswer
         raise kind(f"Kafka Connect at {base} does not answer: {error}") from None
 
 

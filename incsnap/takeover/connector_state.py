@@ -38,13 +38,26 @@ def running_by_rest(url: str, connector: str) -> str | None:
     """Return in words how Connect sees the connector run; "" if it is stopped or failed, None if Connect has no
     connector of this name.
 
-    Raise ServerUnreachable if Connect does not answer: NoWorkerListens if the connection is refused. Raise ConfigError
-    if the address is none, if Connect does not accept the login, or if the answer is not Connect's.
+    Raise the errors of `states_by_rest`.
+    """
+    states = states_by_rest(url, connector)
+    if states is None:
+        return None
+    says = f"Kafka Connect at {without_login(url)} says {', '.join(states)}"
+    return says if {states[0]} - _ENDED or set(states[1:]) - _ENDED_TASKS else ""
+
+
+def states_by_rest(url: str, connector: str) -> list[str] | None:
+    """Return the states of the connector and of its tasks; None if Connect has no connector of this name.
+
+    Raise ServerUnreachable if Connect answers with an error: NoAnswer if it does not answer, NoWorkerListens if the
+    connection is refused. Raise ConfigError if the address is none, if Connect does not accept the login, or if the
+    answer is not Connect's.
     """
     shown = without_login(url)
     try:
         status: dict[str, Any] = json.loads(request(url, connector, "status"))
-        state, tasks = status["connector"]["state"], [task["state"] for task in status["tasks"]]
+        return [str(each["state"]) for each in (status["connector"], *status["tasks"])]
     except RequestRefused as error:
         if error.code == HTTPStatus.NOT_FOUND:
             return None
@@ -53,8 +66,6 @@ def running_by_rest(url: str, connector: str) -> str | None:
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{shown} does not answer like Kafka Connect: {error}", "Correct the address.") from None
-    says = f"Kafka Connect at {shown} says {', '.join([state, *tasks])}"
-    return says if {state} - _ENDED or set(tasks) - _ENDED_TASKS else ""
 
 
 def rest_of(worker: Mapping[str, str]) -> str:
@@ -95,9 +106,10 @@ def running_by_group(client: ClientSettings, worker: Mapping[str, str], connecto
 
 
 def live_workers(client: ClientSettings, worker: Mapping[str, str]) -> int | None:
-    """Return the number of distributed workers that live; None if the worker's file names no group.
+    """Return the number of distributed workers that live; None if the worker's file names no group that Kafka shows.
 
-    Raise ServerUnreachable if Kafka does not answer.
+    Kafka does not show a group without the right Describe on it, nor one that was empty for long. Raise
+    ServerUnreachable if Kafka does not answer.
     """
     group = worker.get("group.id", "")
     if not group:
@@ -106,11 +118,13 @@ def live_workers(client: ClientSettings, worker: Mapping[str, str]) -> int | Non
         with warnings.catch_warnings():
             # The newer call answers for groups of consumers alone.
             warnings.simplefilter("ignore", DeprecationWarning)
-            described = admin_client(client).list_groups(group, timeout=_REQUEST_SECONDS)
+            # The library's types say that all fields are None.
+            described: list[Any] = admin_client(client).list_groups(group, timeout=_REQUEST_SECONDS)
     except KafkaException as error:
         why = error.args[0].str()
         raise ServerUnreachable(f"Kafka does not describe the group {group} of workers: {why}") from None
-    return sum(len(each.members) for each in described if each.id == group)
+    own = [each for each in described if each.id == group and each.error is None]
+    return sum(len(each.members) for each in own) if own else None
 
 
 def arriving_records(client: ClientSettings, topics: Iterable[str], seconds: float = WATCH_SECONDS) -> str:

@@ -19,6 +19,7 @@ from incsnap.kafka.topic_ends import ends_by_topic
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.session import connect
 from incsnap.mysql.start_place import require_sendable
+from incsnap.planner.choices import choices_digest
 from incsnap.snapshot.context import Request
 from incsnap.takeover.altered_tables import captured_statements
 from incsnap.takeover.compressed_part import sent_part
@@ -153,7 +154,8 @@ def join(
         lines.append(f"Signals of {settings.signals.kafka_topic} are obeyed from offset {signals_at} on.")
     elif again := obeyed_again(settings):
         warnings.append(again)
-    place = TakenOver(settings.topic_prefix, str(delivered), seam, reads_tables, signals_at, requests, ends)
+    choices = choices_digest(settings) if begins_in is not None else ""
+    place = TakenOver(settings.topic_prefix, str(delivered), seam, reads_tables, signals_at, requests, ends, choices)
     return Joined(place, tuple(lines), tuple(warnings))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 
 from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.takeover.connect_rest import without_login
-from incsnap.takeover.connector_state import rest_of, running_by_group, running_by_rest
+from incsnap.takeover.connector_state import rest_of, running_by_group, running_by_rest, states_by_rest
+
+#: Settings of a worker that say where its REST interface is.
+_ADDRESS = ("listeners", "rest.advertised.host.name", "rest.advertised.port")
 
 
 def require_topic(client: ClientSettings, topic: str) -> None:
@@ -26,15 +28,17 @@ def require_stopped(url: str, connector: str) -> None:
 
     Raise ServerUnreachable if Connect does not answer.
     """
-    running = running_by_rest(url, connector)
-    if running is None:
+    states = states_by_rest(url, connector)
+    if states is None:
         raise ConfigError(
             f"Kafka Connect at {without_login(url)} has no connector {connector}",
             'Correct --to-rest, or `name` in the file. Or create the connector with "initial_state": "STOPPED".',
         )
-    if running:
+    # Connect takes an offset in no other state, not even in FAILED.
+    if states != ["STOPPED"]:
         raise ConfigError(
-            f"the connector {connector} still runs: {running}", f"Stop it (PUT /connectors/{connector}/stop)."
+            f"the connector {connector} is not stopped: Kafka Connect at {without_login(url)} says {', '.join(states)}",
+            f"Stop it (PUT /connectors/{connector}/stop), and try again.",
         )
 
 
@@ -47,11 +51,17 @@ def require_ended(client: ClientSettings, worker: Mapping[str, str], connector: 
     """
     running: str | None = running_by_group(client, worker, connector)
     if not running and (address := rest_of(worker)):
-        # Nothing answers at the address of a worker that has ended.
-        with suppress(ServerUnreachable, ConfigError):
+        # Nothing answers at the address of a worker that has ended. Without its own address another one may answer.
+        answers, is_own = False, any(name in worker for name in _ADDRESS)
+        try:
             running = running_by_rest(address, connector)
-            if running == "" and in_file:
-                running = f"its worker answers at {address}, and reads its file of offsets only when it starts"
+            answers = running is not None or is_own
+        except ConfigError:
+            answers = is_own
+        except ServerUnreachable:
+            pass
+        if in_file and answers and not running:
+            running = f"its worker answers at {address}, and reads its file of offsets only when it starts"
     if running:
         raise ConfigError(
             f"the connector {connector} still runs: {running}",

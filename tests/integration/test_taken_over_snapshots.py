@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,36 @@ def test_all_tables_are_read_anew_if_no_change_shows_the_end_of_the_first_snapsh
         until_read(job)
         read = [("r", number) for number in range(1, 6)]
         assert sorted(changes_of(job, topic)) == ([("c", 7)] if has_change else read)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "shown"),
+    [
+        ("DECIMAL(20, 2)", Decimal("12345678901234567.10"), "12345678901234567.10"),
+        ("BINARY(2)", b"\x01\x02", '"AQI="'),
+        ("BIT(16)", b"\x01\x02", ""),  # Java's bytes of a BIT are not those of records
+    ],
+)
+def test_a_snapshot_goes_on_behind_a_key_of_the_table(
+    mysql_address: MySqlAddress,
+    kafka_address: str,
+    connection: Connection[Any],
+    database: str,
+    topic_prefix: str,
+    type_: str,
+    value: object,
+    shown: str,
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {database}.t (id {type_} PRIMARY KEY)")
+    running = RunningSnapshot("ad-hoc", (WaitingTable(f"{database}.t"),), (value,), (value,))
+    offset = ConnectorOffset(executed(connection), *high_watermark(connection), running=running)
+
+    joined = join(settings_of(mysql_address, kafka_address, topic_prefix, database), offset)
+
+    (request,) = joined.place.requests
+    chosen = request.collection.chosen
+    assert ("" if chosen is None else chosen.first) == (f'{{"id": {shown}}}' if shown else "")
 
 
 def test_a_first_snapshot_that_nothing_reads_again_is_warned_of(

@@ -10,14 +10,16 @@ from unittest.mock import Mock, patch
 
 import pytest
 from click.testing import CliRunner, Result
+from confluent_kafka import KafkaError, KafkaException
 
 from incsnap.checkpoint.taken_over import TakenOver
 from incsnap.cli.main import commands
 from incsnap.cli.takeover import _await_end, _Running
 from incsnap.config.settings import Settings
 from incsnap.envelope.seam import PartitionEnd, RecordPlace, Seam
-from incsnap.errors import ConfigError, ServerUnreachable
+from incsnap.errors import ConfigError
 from incsnap.takeover import connector_state
+from incsnap.takeover.connect_rest import NoAnswer
 from incsnap.takeover.join import Joined
 from incsnap.takeover.offset_place import STOP_CLEANLY
 from incsnap.takeover.partitioners import refuse_partitioner
@@ -61,9 +63,11 @@ def test_topics_are_watched_if_no_worker_listens_any_more(settings: Settings) ->
 
 
 def test_topics_are_watched_if_the_address_leads_nowhere_and_the_group_is_empty(settings: Settings) -> None:
-    groups = Mock(side_effect=[[Mock(id="g", members=[1])], []])
+    alive, empty = (Mock(id="g", members=members, error=None) for members in ([1], []))
+    denied = Mock(id="g", members=[], error="not allowed")
+    groups = Mock(side_effect=[[alive], [], [denied], KafkaException(KafkaError(KafkaError._TRANSPORT)), [empty]])
     with (
-        patch.object(connector_state, "running_by_rest", side_effect=ServerUnreachable("no such host")),
+        patch.object(connector_state, "running_by_rest", side_effect=NoAnswer("no such host")),
         patch.object(connector_state, "admin_client", return_value=Mock(list_groups=groups)),
         patch.object(connector_state, "arriving_records", return_value="") as watched,
         patch("incsnap.mysql.session.connect"),
@@ -72,7 +76,7 @@ def test_topics_are_watched_if_the_address_leads_nowhere_and_the_group_is_empty(
         seen = _Running("it runs", by_connect=True, rest="http://gone:8083")
         _await_end(settings, "http://gone:8083", {"group.id": "g"}, "shop", Event(), seen)
 
-    assert (groups.call_count, watched.call_count) == (2, 1)
+    assert (groups.call_count, watched.call_count) == (5, 1)
 
 
 @dataclass

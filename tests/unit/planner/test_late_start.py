@@ -17,6 +17,7 @@ from incsnap.errors import ConfigError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.planner import late_start
+from incsnap.planner.choices import choices_digest
 from incsnap.planner.late_start import refuse_late_start
 from incsnap.snapshot.offset import Offset, TopicLayout
 from tests.support.job_settings import loaded_with
@@ -46,6 +47,17 @@ def test_only_records_behind_the_ends_of_the_take_over_are_a_reason(settings: Se
             refuse_late_start(settings, files)
 
     assert [call.args[1:] for call in asked.call_args_list] == [("shop.d.t", 0, 7), ("shop.d.later", 0, 0)]
+
+
+def test_a_job_that_begins_inside_a_transaction_begins_with_the_settings_of_the_take_over(
+    settings: Settings, tmp_path: Path
+) -> None:
+    files = Files(str(tmp_path))
+    write_taken_over(files, replace(_TAKEN, ends={}, choices=choices_digest(settings)))
+    refuse_late_start(settings, files)
+    other = loaded_with(topic__prefix="shop", table__exclude__list=r"shop\.t").settings
+    with pytest.raises(ConfigError, match="have changed since `incsnap takeover`"):
+        refuse_late_start(other, files)
 
 
 def test_a_take_over_of_an_earlier_release_and_a_job_that_has_begun_again_are_not_asked_about(

@@ -78,7 +78,7 @@ def test_a_connector_without_a_worker_runs_unless_it_is_stopped(states: list[str
     keys = [b"status-connector-shop", *(b"status-task-shop-%d" % task for task in range(len(states) - 1))]
     values = {key: json.dumps({"state": state}).encode() for key, state in zip(keys, states, strict=True)}
     worker = {"group.id": "g", "status.storage.topic": "statuses"}
-    group = Mock(id="g", members=[1])
+    group = Mock(id="g", members=[1], error=None)
     with (
         patch.object(connector_state, "admin_client", return_value=Mock(list_groups=Mock(return_value=[group]))),
         patch.object(connector_state, "newest_values", return_value={**values, b"status-connector-other": b"null"}),
@@ -93,13 +93,25 @@ def test_a_connector_whose_name_begins_with_this_name_does_not_count() -> None:
         b"status-task-shop-0-0": "RUNNING",
     }
     values = {key: json.dumps({"state": state}).encode() for key, state in states.items()}
-    group = Mock(id="g", members=[1])
+    group = Mock(id="g", members=[1], error=None)
     with (
         patch.object(connector_state, "admin_client", return_value=Mock(list_groups=Mock(return_value=[group]))),
         patch.object(connector_state, "newest_values", return_value=values),
     ):
         worker = {"group.id": "g", "status.storage.topic": "statuses"}
         assert running_by_group(ClientSettings("k:9092", {}), worker, "shop") == ""
+
+
+@pytest.mark.parametrize("answer", [404, 401])
+def test_a_worker_that_answers_without_the_connector_writes_its_file_all_the_same(answer: int) -> None:
+    with connect_rest([answer]) as (address, _):
+        client, worker = ClientSettings("k:9092", {}), {"listeners": address}
+        require_ended(client, worker, "shop")
+        with pytest.raises(ConfigError, match="its worker answers at"):
+            require_ended(client, worker, "shop", in_file=True)
+        # The file does not say where the worker is. So this may be another one.
+        with patch.object(connector_state, "_LISTENERS", address):
+            require_ended(client, {"offset.storage.file.filename": "f"}, "shop", in_file=True)
 
 
 def test_an_offset_goes_into_no_file_of_a_worker_that_lives() -> None:
@@ -114,7 +126,9 @@ def test_an_offset_goes_into_no_file_of_a_worker_that_lives() -> None:
     ("answer", "problem"),
     [
         (404, "has no connector shop"),
-        (["RUNNING"], "still runs"),
+        (["RUNNING"], "is not stopped"),
+        (["FAILED"], "is not stopped"),
+        (["STOPPED", "RUNNING"], "is not stopped"),
         (401, "does not accept the login"),
         (["STOPPED"], ""),
     ],
