@@ -159,9 +159,14 @@ class Stopped:
 
 @contextmanager
 def answering(code: int) -> Iterator[str]:
-    """Answer each PATCH with `code` like Kafka Connect. Yield the address."""
+    """Answer each PATCH with `code` like Kafka Connect, which has stopped the connector. Yield the address."""
 
     class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"connector": {"state": "STOPPED"}, "tasks": []}')
+
         def do_PATCH(self) -> None:
             self.send_response(code)
             self.end_headers()

@@ -92,6 +92,7 @@ class ServerConnection:
             "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_KEY": self._columns,
             "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLLATION_NAME": lambda *_: [],
             "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER": lambda *_: [],  # no column has a DEFAULT
+            "SELECT TRIGGER_NAME": lambda *_: [],
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES": lambda *_: [
                 (table.database, table.table) for table in TABLES
             ],
