@@ -202,6 +202,10 @@ class OnlineStep:
         """Return the alteration of a table of `swaps`; None for another table. Letter case is ignored."""
         return next((each for swapped, _, each in self.swaps if swapped.folded == table.folded), None)
 
+    def text_of(self, table: TableId) -> str:
+        """Return the alteration of a table of `swaps` as one text; "" if it is not known, and for another table."""
+        return ";\n".join(self.alteration_of(table) or ())
+
     def tool_of(self, table: TableId) -> str:
         """Return the tool that has altered a table of `swaps`; "" for another table. Letter case is ignored."""
         return next((tool for swapped, tool, _ in self.swaps if swapped.folded == table.folded), "")

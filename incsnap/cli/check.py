@@ -17,7 +17,6 @@ from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.lock import try_folder
 from incsnap.checkpoint.object_store import set_access
 from incsnap.checkpoint.status import newest_offset
-from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.checkpoint.windows import CheckpointDamaged
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
@@ -25,7 +24,6 @@ from incsnap.config.load import read
 from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
 from incsnap.config.topics import control_topics, topics_of
-from incsnap.ddl.online_tables import OnlineTables
 from incsnap.errors import (
     ConfigError,
     IncsnapError,
@@ -42,6 +40,7 @@ from incsnap.mysql import preflight
 from incsnap.mysql.online_tables import captured_tables
 from incsnap.mysql.preflight import Finding
 from incsnap.mysql.session import QueryRefusedError, connect
+from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.snapshot.offset import Offset
 from incsnap.tables import TableId
 from incsnap.tasks.formats import reach_registries
@@ -142,12 +141,11 @@ def _of_tools(settings: Settings, saved: Offset | None) -> frozenset[str]:
 
     A table that a copy has replaced has no trace of the tool on the server.
     """
-    if saved is None or not saved.online or settings.online_ddl_tables != "ignore":
-        return frozenset()
-    files = Files(own_part(settings.checkpoint_location))
-    with suppress(CheckpointDamaged, StoreFailed, OSError, ValueError):  # the start of the job says what is wrong
-        return ValueFiles(files, "online", "the tables of tools", OnlineTables).read(saved.online).names()
-    return frozenset()
+    online = None
+    if saved is not None:
+        with suppress(CheckpointDamaged, StoreFailed, OSError, ValueError):  # the start of the job says what is wrong
+            online = OnlineDdl(settings, Files(own_part(settings.checkpoint_location))).at(saved)
+    return frozenset() if online is None else online.names()
 
 
 def _topics(settings: Settings, of_tools: Collection[str]) -> list[str]:

@@ -99,8 +99,9 @@ class Seam:
     def rows_at(self, start: StreamPosition) -> int:
         """Return how many rows of the first rows event behind `start` the topics have, besides those with a place."""
         begun = self.begins_in
-        is_there = begun is not None and (begun.gtid, begun.events) == (start.open_gtid, start.events_done)
-        return begun.rows if begun is not None and is_there else 0
+        if begun is None or (begun.gtid, begun.events) != (start.open_gtid, start.events_done):
+            return 0
+        return begun.rows
 
     def may_have_rows_of(self, file: str) -> bool:
         """Return True if a topic may have rows of a transaction in binlog file `file`; "" is an unknown file."""

@@ -13,8 +13,6 @@ from incsnap.errors import shorten
 from incsnap.events import UNKNOWN, SchemaChange
 from incsnap.tables import TableId
 
-#: Stands between the statements of an alteration, for people.
-STATEMENTS_END = ";\n"
 #: Most characters of a statement in the log and in notifications.
 _MOST_SQL = 150
 
@@ -56,7 +54,7 @@ class AlteredTable:
             statements = replace(statements, unread=statements.unread + 1)
         return AlteredTable(
             self.table,
-            shorten(STATEMENTS_END.join(alteration or ()) or change.sql, _MOST_SQL),
+            shorten(change.online.text_of(self.table) or change.sql, _MOST_SQL),
             None if origins is None else tuple(sorted(origins.items())),
             is_away=change.moves_rows_in and alteration is None,
             is_alter=alteration is not None or change.sql.lstrip()[:5].upper() == "ALTER",

@@ -32,7 +32,6 @@ from incsnap.events import Origin, SchemaChange
 from incsnap.mysql.catalog import lower_case_table_names, shape_of, tables
 from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.table_definitions import Definition, in_release
-from incsnap.planner.altered_tables import STATEMENTS_END
 from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, redefined
 from incsnap.planner.frame_alterations import alteration_records, alters_frame
 from incsnap.tables import TableId, TableShape
@@ -310,7 +309,7 @@ def _captured(settings: Settings, change: SchemaChange, *, stored_lower: bool) -
                 each,
                 database=table.database,
                 table=table,
-                ddl=STATEMENTS_END.join(change.online.alteration_of(table) or ()) or each.ddl,
+                ddl=change.online.text_of(table) or each.ddl,
                 if_absent=each.if_absent and not (change.has_xid or change.in_transaction),
             )
 

@@ -100,9 +100,10 @@ def join(
         at = RecordPlace(file_number(offset.file), offset.pos)
         written = written_records(client, topics.forms, topics.key_forms, seconds, least, delivered, at)
         logged = watermarks.high_watermark(connection)
-        part = sent_part(settings, offset, delivered) if payload is not None else None
-        begins_in = None
-        if part is not None and not settings.transaction_metadata:
+        part, begins_in = None, None
+        if payload is not None and not settings.transaction_metadata:
+            part = sent_part(settings, offset, delivered)
+        if part is not None:
             is_compressed = f"The transaction {part.begun.gtid} is compressed."
             if part.is_all(written, least):
                 begins_in, written = part.begun, WrittenRecords(truncations=written.truncations)

@@ -14,10 +14,9 @@ import pytest
 
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.files import Files
-from incsnap.checkpoint.value_files import ValueFiles
 from incsnap.cli.check import _of_tools
 from incsnap.config.settings import StartPlace
-from incsnap.ddl.online_tables import OnlineTables
+from incsnap.planner.online_ddl import OnlineDdl
 from tests.support.online_migration import Migration, migrations, wait_patiently
 from tests.support.online_runs import gh_ost, pt_osc, resumed, revert, spirit
 from tests.support.planned_job import read_to_the_end
@@ -339,9 +338,8 @@ def test_a_signal_of_all_tables_reads_a_table_between_the_halves_of_its_swap(mak
 
 def _is_away(migration: Migration) -> bool:
     """Whether the offset says that `t` has left and that its copy has not taken its name yet."""
-    name = migration.job.offset.online
-    files = ValueFiles(Files(str(migration.root)), "online", "the tables of tools", OnlineTables)
-    return bool(name and files.read(name).away)
+    online = OnlineDdl(migration.settings, Files(str(migration.root))).at(migration.job.offset)
+    return online is not None and bool(online.away)
 
 
 def _signal(migration: Migration, tables: str) -> None:
