@@ -20,6 +20,7 @@ from incsnap.checkpoint.status import newest_offset
 from incsnap.checkpoint.windows import CheckpointDamaged
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
+from incsnap.config.job_file import JobFile
 from incsnap.config.load import read
 from incsnap.config.object_store import is_object_store
 from incsnap.config.settings import Settings
@@ -171,7 +172,7 @@ def show(findings: list[Finding]) -> None:
 
 @click.command()
 @settings_file
-def check(file: str, worker: str | None) -> None:
+def check(file: JobFile, worker: str | None) -> None:
     """Check whether settings, servers and machines are ready.
 
     Exit code 2 (PreflightFailed): a setting or a server must be repaired first.

@@ -12,6 +12,7 @@ from rich.text import Text
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.config.explained import DEFAULT, IDLE, OBEYED, REFUSED, Explained
+from incsnap.config.job_file import JobFile
 from incsnap.config.load import correct, explain
 from incsnap.errors import ConfigError
 
@@ -23,7 +24,7 @@ _COLOURS = {OBEYED: "green", IDLE: "dim", REFUSED: "bold red"}
 @click.option("--defaults/--no-defaults", default=False, help="Show also settings that the file does not set.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @click.option("--fix", is_flag=True, help="Print FILE with older names and values corrected. stderr lists the changes.")
-def config(file: str, worker: str | None, defaults: bool, as_json: bool, fix: bool) -> None:
+def config(file: JobFile, worker: str | None, defaults: bool, as_json: bool, fix: bool) -> None:
     """Show each setting of a file, its origin and its effect. Refused settings come first.
 
     Exit code 2 (ConfigError): no job can start with these settings. With --fix: the file cannot be corrected, or no job
@@ -47,7 +48,7 @@ def config(file: str, worker: str | None, defaults: bool, as_json: bool, fix: bo
         )
 
 
-def _fix(file: str, worker: str | None) -> None:
+def _fix(file: JobFile, worker: str | None) -> None:
     """Print the corrected file to stdout. Print the changes to stderr, and the problems that remain.
 
     Raise ConfigError if other problems remain than values that are not filled in.

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from incsnap.cli.settings_file import settings_file
+from incsnap.config.job_file import JobFile
 
 _IF_IT_FAILS = "If this command fails, run it again before you start the connector."
 
@@ -18,7 +19,7 @@ _IF_IT_FAILS = "If this command fails, run it again before you start the connect
 @click.option("--to-rest", metavar="URL", help="Give the offset to the stopped connector by Connect's REST interface.")
 @click.option("--to-topic", is_flag=True, help="Write it into offset.storage.topic. No worker may run.")
 @click.option("--to-file", type=click.Path(dir_okay=False), help="Write it into the file of a standalone worker.")
-def hand_back(file: str, worker: str | None, to_rest: str | None, to_topic: bool, to_file: str | None) -> None:
+def hand_back(file: JobFile, worker: str | None, to_rest: str | None, to_topic: bool, to_file: str | None) -> None:
     """Let a Debezium connector continue where the stopped job has ended.
 
     FILE is the connector's file, with `name`. Without an option the offset is printed for `PATCH

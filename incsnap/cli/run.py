@@ -16,6 +16,7 @@ from incsnap.cli.settings_file import settings_file
 from incsnap.errors import PreflightFailed, ServerAway
 
 if TYPE_CHECKING:
+    from incsnap.config.job_file import JobFile
     from incsnap.config.settings import Settings
     from incsnap.monitoring.outages import Outages
     from incsnap.mysql.server_rules import Finding
@@ -34,7 +35,7 @@ log = logging.getLogger(__name__)
     is_flag=True,
     help="Replace a running job with the same topic.prefix: it ends, and this job continues from its offset.",
 )
-def run(file: str, worker: str | None, skip_check: bool, replace_job: bool) -> None:
+def run(file: JobFile, worker: str | None, skip_check: bool, replace_job: bool) -> None:
     """Run the job until it is interrupted.
 
     Exit code 2 (PreflightFailed): a server is not ready, so the job was not started.
@@ -43,7 +44,7 @@ def run(file: str, worker: str | None, skip_check: bool, replace_job: bool) -> N
 
 
 def run_job(
-    file: str,
+    file: JobFile,
     worker: str | None,
     *,
     skip_check: bool = False,

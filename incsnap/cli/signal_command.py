@@ -7,6 +7,7 @@ from click.core import ParameterSource
 
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
+from incsnap.config.job_file import JobFile
 from incsnap.config.load import read
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
@@ -27,7 +28,7 @@ _OF_TYPES = {
     "binlog": (_PLACE,),
     "message": ("log",),
 }
-_OF_ALL = ("worker", "channel", "name")
+_OF_ALL = ("worker", "bootstrap_servers", "checkpoint_location", "channel", "name")
 
 
 @click.command()
@@ -66,14 +67,14 @@ _OF_ALL = ("worker", "channel", "name")
 @click.pass_context
 def signal(
     context: click.Context,
-    file: str,
+    file: JobFile,
     worker: str | None,
     type: str,  # noqa: A002 - Debezium's word, shown as TYPE
     tables: tuple[str, ...],
     condition: str | None,
     surrogate_key: str | None,
     keys: str | None,
-    keys_file: str | None,
+    keys_file: JobFile | None,
     keys_topic: str | None,
     absent: str | None,
     first: str | None,

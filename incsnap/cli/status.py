@@ -24,6 +24,7 @@ from incsnap.cli.many_jobs import BROKEN, ListedJob, checkpoints_below, listed, 
 from incsnap.cli.settings_file import settings_file_or_folder
 from incsnap.cli.status_display import shown
 from incsnap.config.frames import frame_settings
+from incsnap.config.job_file import JobFile
 from incsnap.config.load import checkpoint_of
 from incsnap.config.object_store import is_object_store
 from incsnap.errors import ConfigError, IncsnapError
@@ -50,7 +51,9 @@ _LOOKS = 64
     help="Show the DataFrame query that reads this table, not the job.",
 )
 @click.pass_context
-def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, follow: bool, table: str | None) -> None:
+def status(
+    ctx: click.Context, file: JobFile, worker: str | None, as_json: bool, follow: bool, table: str | None
+) -> None:
     """Show whether the job is alive, its lag, its rates and its snapshots.
 
     FILE may be a folder: each checkpoint below it is one line, the worst job first.
@@ -62,7 +65,7 @@ def status(ctx: click.Context, file: str, worker: str | None, as_json: bool, fol
     if table is None:
         location, access = checkpoint_of(file, worker)
     else:
-        settings = frame_settings({"config": file, "table": table}).settings
+        settings = frame_settings({**file.options, "config": file.path, "table": table}).settings
         location, access = settings.checkpoint_location, settings.store
     if is_object_store(location):
         set_access(location, access)

@@ -14,6 +14,7 @@ import click
 from incsnap.cli.settings_file import settings_file
 
 if TYPE_CHECKING:
+    from incsnap.config.job_file import JobFile
     from incsnap.config.settings import Settings
     from incsnap.errors import ConfigError, ServerUnreachable
     from incsnap.takeover.connector_offset import ConnectorOffset
@@ -35,20 +36,21 @@ _PAUSE_SECONDS = 0.3
 @click.option("--wait", is_flag=True, help="Check everything now, and wait until the connector has stopped.")
 @click.option("--run", "runs", is_flag=True, help="Also start the job, with Spark ready before the connector stops.")
 def takeover(
-    file: str, worker: str | None, dry_run: bool, offsets: str | None, rest: str | None, wait: bool, runs: bool
+    file: JobFile, worker: str | None, dry_run: bool, offsets: str | None, rest: str | None, wait: bool, runs: bool
 ) -> None:
     """Continue the topics of a stopped connector, without a gap and without repetitions.
 
-    FILE is the connector's file, with checkpoint.location and bootstrap.servers. The latter may also be in the file
-    of --worker. The command reads the connector's offset where Kafka Connect keeps it, and the records behind it in the
-    topics. It writes the place into the checkpoint, and nothing to MySQL or Kafka. If the connector wrote in
-    transactions, the command ends the one that the connector may have left open. Then start the job with `incsnap run
-    FILE`, or let the command start it (--run).
+    FILE is the connector's file, with checkpoint.location and bootstrap.servers, or each has its option. The latter
+    may also be in the file of --worker. The command reads the connector's offset where Kafka Connect keeps it, and the
+    records behind it in the topics. It writes the place into the checkpoint, and nothing to MySQL or Kafka. If the
+    connector wrote in transactions, the command ends the one that the connector may have left open. Then start the job
+    with `incsnap run FILE` and the same options, or let the command start it (--run).
 
     Exit code 2 (ConfigError): the connector runs, or the job cannot continue there.
     """
     from incsnap.checkpoint.object_store import set_access
     from incsnap.cli.run import run_job
+    from incsnap.config.job_file import command_line
     from incsnap.config.load import given_names, read
     from incsnap.errors import ConfigError
     from incsnap.takeover.connector_offset import offset_of
@@ -92,11 +94,11 @@ def takeover(
         return
     take_over(Event())
     if not dry_run:
-        click.echo(f"Next: incsnap run {file}" + (f" --worker {worker}" if worker else ""))
+        click.echo(f"Next: {command_line('run', file, worker)}")
 
 
 def _take_over(
-    settings: Settings, file: str, worker: str | None, offsets: str | None, *, dry_run: bool, is_foreseen: bool
+    settings: Settings, file: JobFile, worker: str | None, offsets: str | None, *, dry_run: bool, is_foreseen: bool
 ) -> None:
     """Find the place of a stopped connector, say what was found, and write the place into the checkpoint.
 
@@ -118,7 +120,9 @@ def _take_over(
         os.umask(before)
 
 
-def _foresee(settings: Settings, file: str, worker: str | None, offsets: str | None, words: str, connector: str) -> str:
+def _foresee(
+    settings: Settings, file: JobFile, worker: str | None, offsets: str | None, words: str, connector: str
+) -> str:
     """Say what the take-over finds while the connector still runs, and return what the user does next.
 
     Write nothing. `words`: why the connector seems to run. `connector`: its name, "" if that is unknown. The other
@@ -177,7 +181,7 @@ def _is_cured_by_end(settings: Settings, offset: ConnectorOffset, error: ConfigE
     return True
 
 
-def _offset(settings: Settings, file: str, worker: str | None, offsets: str | None) -> ConnectorOffset:
+def _offset(settings: Settings, file: JobFile, worker: str | None, offsets: str | None) -> ConnectorOffset:
     """Return the connector's newest offset, and say where it was found. The parameters are those of `takeover`."""
     from incsnap.takeover.connector_offset import offset_of
     from incsnap.takeover.offset_sources import find_offset
@@ -187,7 +191,7 @@ def _offset(settings: Settings, file: str, worker: str | None, offsets: str | No
     return offset_of(kept.content)
 
 
-def _join(settings: Settings, file: str, worker: str | None, offset: ConnectorOffset) -> Joined:
+def _join(settings: Settings, file: JobFile, worker: str | None, offset: ConnectorOffset) -> Joined:
     """Return where the job continues the topics. Nothing is written. `file` and `worker` are those of `takeover`."""
     from incsnap.config.load import given_names
     from incsnap.takeover.gtid_sources import GtidSources
@@ -198,7 +202,7 @@ def _join(settings: Settings, file: str, worker: str | None, offset: ConnectorOf
     return join(settings, offset, GtidSources.of(own), partitioner_of(own, of_worker))
 
 
-def _differences(file: str, worker: str | None) -> Sequence[str]:
+def _differences(file: JobFile, worker: str | None) -> Sequence[str]:
     from incsnap.takeover.differences import differences
 
     return differences(file, worker)

@@ -20,6 +20,7 @@ import click
 from incsnap.cli.settings_file import settings_file
 
 if TYPE_CHECKING:
+    from incsnap.config.job_file import JobFile
     from incsnap.config.settings import Settings
     from incsnap.verify.allowance import Allowance
     from incsnap.verify.proof import TopicKey
@@ -86,7 +87,7 @@ def _failures_are_no_answer() -> Iterator[None]:
 )
 @_failures_are_no_answer()
 def verify(
-    file: str,
+    file: JobFile,
     worker: str | None,
     tables: tuple[str, ...],
     sample: str | None,

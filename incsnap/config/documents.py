@@ -25,6 +25,7 @@ import yaml
 
 from incsnap.config import repeated_names
 from incsnap.config.form import JSON, Form, form_of
+from incsnap.config.job_file import StrPath, options_of
 from incsnap.config.msk_connect import beside
 from incsnap.config.parse_faults import fault, plain, refuse_generators, refuse_other_languages, repair
 from incsnap.config.resources import CONNECTORS, HINT, LIST, WORKERS, Found, Kinds, Steps, not_run, only_resource
@@ -48,12 +49,12 @@ class Document:
     not_run: str = ""  #: the field of the document that asks Kafka Connect not to run the connector; "" for none
 
 
-def read_document(path: str | Path) -> dict[str, str]:
+def read_document(path: StrPath) -> dict[str, str]:
     """Return the names and values in the file of a connector. Raise ConfigError if the file cannot be parsed."""
     return open_document(path).values
 
 
-def read_worker(path: str | Path | None) -> dict[str, str]:
+def read_worker(path: StrPath | None) -> dict[str, str]:
     """Return the names and values in the file of a worker; none without a file.
 
     Raise ConfigError if the file cannot be parsed.
@@ -61,17 +62,21 @@ def read_worker(path: str | Path | None) -> dict[str, str]:
     return {} if path is None else open_worker(path).values
 
 
-def open_document(path: str | Path) -> Document:
-    """Return the file of a connector. Raise ConfigError if the file cannot be parsed."""
-    return _opened(path, CONNECTORS)
+def open_document(path: StrPath) -> Document:
+    """Return the file of a connector. Raise ConfigError if the file cannot be parsed.
+
+    Settings of the command line (`JobFile`) replace those of the file.
+    """
+    document, options = _opened(path, CONNECTORS), options_of(path)
+    return replace(document, values={**document.values, **options}, outside=document.outside | options.keys())
 
 
-def open_worker(path: str | Path) -> Document:
+def open_worker(path: StrPath) -> Document:
     """Return the file of a worker. Raise ConfigError if the file cannot be parsed."""
     return _opened(path, WORKERS)
 
 
-def _opened(path: str | Path, kinds: Kinds) -> Document:
+def _opened(path: StrPath, kinds: Kinds) -> Document:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -81,7 +86,7 @@ def _opened(path: str | Path, kinds: Kinds) -> Document:
     return read_text(text, path, kinds)
 
 
-def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS, form: Form | None = None) -> Document:
+def read_text(text: str, path: StrPath, kinds: Kinds = CONNECTORS, form: Form | None = None) -> Document:
     """Return the settings file with the content `text`. Raise ConfigError if it cannot be parsed.
 
     `form` is the language of the file. By default the text and the path tell it.
@@ -106,14 +111,14 @@ def read_text(text: str, path: str | Path, kinds: Kinds = CONNECTORS, form: Form
         raise ConfigError(f"{path} is not {form.value}: {fault(error)}", repair(error, hint)) from None
 
 
-def _of_properties(path: str | Path, text: str) -> dict[str, str]:
+def _of_properties(path: StrPath, text: str) -> dict[str, str]:
     """Return the settings of a properties file. Raise ConfigError if it is a file of another kind."""
     values: dict[str, str] = javaproperties.loads(text)
     refuse_other_languages(path, text, values)
     return values
 
 
-def _of_json(path: str | Path, document: Any, kinds: Kinds) -> Found:
+def _of_json(path: StrPath, document: Any, kinds: Kinds) -> Found:
     """Return the settings of a JSON document, or of a YAML document of the same shape. Raise ConfigError."""
     if isinstance(document, list):
         if len(document) != 1:
@@ -141,7 +146,7 @@ def _of_json(path: str | Path, document: Any, kinds: Kinds) -> Found:
     return Found(document, {}, ())
 
 
-def _of_yaml(path: str | Path, documents: Sequence[Any], kinds: Kinds) -> Found:
+def _of_yaml(path: StrPath, documents: Sequence[Any], kinds: Kinds) -> Found:
     """Return the settings of a YAML file: those of its only resource, or of its only document. Raise ConfigError."""
     plain = [index for index, each in enumerate(documents) if each is not None]
     if len(plain) == 1:
@@ -164,7 +169,7 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def _values(path: str | Path, config: Mapping[str, Any]) -> dict[str, str]:
+def _values(path: StrPath, config: Mapping[str, Any]) -> dict[str, str]:
     """Return the values as text. Numbers and booleans get the text that Connect's REST API gives them.
 
     Raise ConfigError for an object, a list or a lone surrogate. No message shows a value, because a misplaced value may

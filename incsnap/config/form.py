@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from enum import Enum
-from pathlib import Path
 
 import yaml
+
+from incsnap.config.job_file import StrPath
 
 #: The beginning of JSON.
 JSON = re.compile(r"\s*(\[\s*)?\{")
@@ -37,7 +38,7 @@ class Form(Enum):
     YAML = "YAML"
 
 
-def form_of(path: str | Path, text: str) -> Form:
+def form_of(path: StrPath, text: str) -> Form:
     """Return the language of `text`. Braces with a name without quotes are YAML, if YAML's parser reads them."""
     if _BRACES.match(text) and _BARE_NAME.search(text) and not _is_json(text) and _is_yaml(text):
         return Form.YAML
@@ -47,7 +48,7 @@ def form_of(path: str | Path, text: str) -> Form:
     return Form.YAML if is_yaml else Form.PROPERTIES
 
 
-def _is_yaml_with_colons(path: str | Path, text: str) -> bool:
+def _is_yaml_with_colons(path: StrPath, text: str) -> bool:
     """Return True if a text with `connector.class: ` is YAML, and False if it is a properties file."""
     if _LONG_TEXT.search(text) or str(path).endswith((".yaml", ".yml")):
         return True

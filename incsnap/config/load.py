@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from uuid import uuid4
 
 from incsnap.config import (
@@ -24,6 +23,7 @@ from incsnap.config.corrections import Change, corrections
 from incsnap.config.declarations import SETTINGS
 from incsnap.config.documents import Document, open_document, open_worker, read_document, read_text, read_worker
 from incsnap.config.explained import Explained, Origins, explained
+from incsnap.config.job_file import StrPath, options_of
 from incsnap.config.names import NARROWING, UnusedNames, is_important, unused_names
 from incsnap.config.object_store import StoreAccess, is_object_store, store_access
 from incsnap.config.of_worker import inherited, options_without_converter
@@ -77,7 +77,7 @@ class _InvalidSettings(ConfigError):
     problems: tuple[str, ...] = ()
 
 
-def load(path: str | Path, worker: str | Path | None = None) -> Settings:
+def load(path: StrPath, worker: StrPath | None = None) -> Settings:
     """Return the settings in the file `path`, and log warnings. Raise ConfigError that lists all problems.
 
     `worker` is the file of a Kafka Connect worker. The connector inherits the worker's Kafka addresses, converters and
@@ -89,7 +89,7 @@ def load(path: str | Path, worker: str | Path | None = None) -> Settings:
     return loaded.settings
 
 
-def read(path: str | Path, worker: str | Path | None = None) -> Loaded:
+def read(path: StrPath, worker: StrPath | None = None) -> Loaded:
     """Return the settings in the file `path` like `load`, but return the warnings instead of logging them.
 
     Raise ConfigError that lists all problems.
@@ -97,7 +97,7 @@ def read(path: str | Path, worker: str | Path | None = None) -> Loaded:
     return _settings(_reader(path, worker)[0], str(path))
 
 
-def explain(path: str | Path, worker: str | Path | None = None) -> Explanation:
+def explain(path: StrPath, worker: StrPath | None = None) -> Explanation:
     """Return each setting of the file and each default. Raise ConfigError only if the file cannot be read or parsed."""
     reader, origins = _reader(path, worker)
     problem = ""
@@ -110,17 +110,18 @@ def explain(path: str | Path, worker: str | Path | None = None) -> Explanation:
     return Explanation(explained(reader, origins, problems), warnings, problem)
 
 
-def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
+def correct(path: StrPath, worker: StrPath | None = None) -> Corrected:
     """Return the file `path` with its older names and values replaced by present ones.
 
     Raise ConfigError if the file cannot be read or parsed, or if a setting cannot be replaced.
     """
-    document, of_worker = open_document(path), read_worker(worker)
+    document, of_worker = open_document(os.fspath(path)), read_worker(worker)
     before = _reader_of(document.values, of_worker)[0]
     from_worker = inherited(of_worker, document.values)
     changes = corrections(document.values, from_worker, document.outside, before.hides)
     text = rewritten(document, changes)
-    reader = _reader_of(read_text(text, str(path), form=document.form).values, of_worker)[0]
+    corrected = {**read_text(text, str(path), form=document.form).values, **options_of(path)}
+    reader = _reader_of(corrected, of_worker)[0]
     problem, only_unfilled = "", False
     try:
         _settings(reader, str(path))
@@ -129,7 +130,7 @@ def correct(path: str | Path, worker: str | Path | None = None) -> Corrected:
     return Corrected(text, changes, problem, _remarks(path, document), only_unfilled)
 
 
-def given_names(path: str | Path, worker: str | Path | None) -> tuple[dict[str, str], dict[str, str]]:
+def given_names(path: StrPath, worker: StrPath | None) -> tuple[dict[str, str], dict[str, str]]:
     """Return the names and values in the file of a connector and in that of its worker, those of Kafka Connect too.
 
     References in values are resolved where that is possible here. Raise ConfigError if a file cannot be parsed.
@@ -139,7 +140,7 @@ def given_names(path: str | Path, worker: str | Path | None) -> tuple[dict[str, 
     return resolved(own, providers), resolved(of_worker, providers)
 
 
-def log_format_of(path: str | Path, worker: str | Path | None = None) -> str:
+def log_format_of(path: StrPath, worker: StrPath | None = None) -> str:
     """Return `incsnap.log.format` of the file, also if other settings are wrong.
 
     Raise ConfigError if the file cannot be read or parsed.
@@ -147,7 +148,7 @@ def log_format_of(path: str | Path, worker: str | Path | None = None) -> str:
     return str(_reader(path, worker)[0]["incsnap.log.format"])
 
 
-def checkpoint_of(path: str | Path, worker: str | Path | None = None) -> tuple[str, StoreAccess]:
+def checkpoint_of(path: StrPath, worker: StrPath | None = None) -> tuple[str, StoreAccess]:
     """Return the checkpoint's location in the file `path`, and the access to its bucket.
 
     References in other values, such as passwords, are not resolved. Raise ConfigError if the file cannot be parsed, or
@@ -169,7 +170,7 @@ def checkpoint_of(path: str | Path, worker: str | Path | None = None) -> tuple[s
     return location, store_access(location, spark, os.environ)
 
 
-def _reader(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader, Origins]:
+def _reader(path: StrPath, worker: StrPath | None) -> tuple[SettingsReader, Origins]:
     """Return a reader for both files, and where its settings come from."""
     document, of_worker = open_document(path), None if worker is None else open_worker(worker)
     made = _reader_of(document.values, {} if of_worker is None else of_worker.values)
@@ -177,7 +178,7 @@ def _reader(path: str | Path, worker: str | Path | None) -> tuple[SettingsReader
     return made
 
 
-def _remarks(path: str | Path, document: Document) -> tuple[str, ...]:
+def _remarks(path: StrPath, document: Document) -> tuple[str, ...]:
     """Return a warning for each name that a file gives more than once, and for a connector that is not to run."""
     repeated = [
         f"{path}: {without_salt(name)} stands more than once; the last value is used" for name in document.repeated

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import javaproperties
 import yaml
 
+from incsnap.config.job_file import StrPath
 from incsnap.errors import ConfigError
 
 #: A text that a message of YAML's parser quotes; single characters, also escaped ones, tell nobody a password.
@@ -50,7 +50,7 @@ def repair(error: Exception, otherwise: str) -> str:
     return "Correct the JSON there. It has no comments. A shell's script is no JSON: write what the script sends."
 
 
-def refuse_other_languages(path: str | Path, text: str, names: Mapping[str, str]) -> None:
+def refuse_other_languages(path: StrPath, text: str, names: Mapping[str, str]) -> None:
     """Raise ConfigError if `text`, read as properties with `names`, is a file of another kind."""
     if "curl" in names:
         raise ConfigError(f"{path} is a command of curl", "Write the JSON that it sends as the file.")
@@ -71,7 +71,7 @@ def refuse_other_languages(path: str | Path, text: str, names: Mapping[str, str]
         )
 
 
-def refuse_generators(path: str | Path, text: str) -> None:
+def refuse_generators(path: StrPath, text: str) -> None:
     """Raise ConfigError if `text`, which is no settings file, is a template or a script that makes one."""
     # Quotes of nothing stay, because they may be those of a here-document.
     bare = _COMMENT.sub("", _IN_QUOTES.sub("''", text))

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from incsnap.config.job_file import StrPath
 from incsnap.errors import ConfigError
 
 #: Keys and indexes that lead from the root of a document to the object with the settings.
@@ -57,7 +57,7 @@ def not_run(holder: Mapping[str, Any], *names: str) -> str:
     return next((f"{name}: {text}" for name, text in texts if text in ("paused", "stopped", "true")), "")
 
 
-def only_resource(path: str | Path, documents: Sequence[Any], kinds: Kinds) -> Found:
+def only_resource(path: StrPath, documents: Sequence[Any], kinds: Kinds) -> Found:
     """Return the settings of the only resource of `kinds`. Raise ConfigError unless there is one."""
     resources = list(_of_kinds(documents, kinds))
     if len(resources) != 1:
@@ -85,7 +85,7 @@ def _connector(spec: Mapping[str, Any], metadata: Any) -> dict[str, Any]:
     }
 
 
-def _worker(path: str | Path, spec: Mapping[str, Any]) -> dict[str, Any]:
+def _worker(path: StrPath, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the worker's settings that are fields of `spec`, and the converters that Strimzi sets by default.
 
     Raise ConfigError if the worker logs in to Kafka. The names of secrets in `tls` and `authentication` mean something

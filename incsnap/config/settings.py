@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, field_serializer
 
 from incsnap.config.frozen import Frozen, of
+from incsnap.config.job_file import StrPath
 from incsnap.config.object_store import StoreAccess, same_bucket, store_access
 from incsnap.config.patterns import TableFilter
 from incsnap.config.secrets import Properties, Secret, revealing
@@ -285,7 +285,7 @@ class Settings(Frozen):
         return self.model_dump_json(context={"reveal": True})
 
     @classmethod
-    def from_file(cls, path: str | Path, worker: str | Path | None = None) -> Settings:
+    def from_file(cls, path: StrPath, worker: StrPath | None = None) -> Settings:
         """Return the settings in the file `path`, in the format of a Kafka Connect connector, and log warnings.
 
         `worker`: the file of a Kafka Connect worker, whose Kafka addresses, converters and producer settings the

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from incsnap.config.explained import DEFAULT, IDLE, UNKNOWN
+from incsnap.config.job_file import StrPath
 from incsnap.config.load import explain
 
 
-def differences(file: str, worker: str | None) -> Sequence[str]:
+def differences(file: StrPath, worker: str | None) -> Sequence[str]:
     """Return what differs for consumers, and the settings of a connector's file that have no effect, in lines.
 
     `worker`: file of its worker. Raise ConfigError if a file cannot be read.

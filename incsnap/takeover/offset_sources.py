@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from incsnap.config.job_file import StrPath
 from incsnap.config.load import given_names
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
@@ -30,7 +31,7 @@ class FoundOffset:
     content: dict[str, Any]  #: the offset's JSON
 
 
-def find_offset(settings: Settings, file: str, worker: str | None, given: str | None) -> FoundOffset:
+def find_offset(settings: Settings, file: StrPath, worker: str | None, given: str | None) -> FoundOffset:
     """Return the offset of the connector whose file is `file`.
 
     `worker`: file of its worker. `given`: file with the offset, which is read instead. Raise ConfigError if no place is

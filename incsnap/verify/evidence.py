@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from incsnap.config.job_file import StrPath
 from incsnap.config.load import given_names
 from incsnap.errors import IncsnapError
 from incsnap.events import StreamPosition
@@ -28,7 +28,7 @@ _REQUEST_SECONDS = 10.0
 _COLLECTIONS = "incremental_snapshot_collections"
 
 
-def connector_offsets(file: str | Path, worker: str | Path | None) -> ConnectorOffsets | None:
+def connector_offsets(file: StrPath, worker: StrPath | None) -> ConnectorOffsets | None:
     """Return where the offsets of the connector in `file` are; None if neither file names a topic.
 
     `worker` is the file of a Connect worker. Raise ConfigError if a file cannot be parsed.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from incsnap.config import job_file
+from incsnap.config.job_file import StrPath
 from incsnap.errors import ConfigError
 from incsnap.tables import TableId
 from incsnap.verify.kinds import ABSENT, DIFFERENCES, KINDS, OF_HISTORY, UNVERIFIABLE
@@ -145,18 +146,18 @@ def exit_code(reports: Sequence[TableReport], *, strict: bool, allow_unverifiabl
     return EQUAL
 
 
-def command_line(file: str, worker: str | None, tables: Sequence[str] = (), sample: str | None = None) -> str:
+def command_line(file: StrPath, worker: str | None, tables: Sequence[str] = (), sample: str | None = None) -> str:
     """Return the command line of `incsnap verify` with these options, as a shell reads it.
 
     >>> command_line("a.properties", "worker.properties", ["d.t"])
     'incsnap verify a.properties --worker worker.properties --table d.t'
     """
-    options = [("--worker", worker), *(("--table", table) for table in tables), ("--sample", sample)]
-    return shlex.join(["incsnap", "verify", file, *(part for name, text in options if text for part in (name, text))])
+    options = [part for table in tables for part in ("--table", table)]
+    return job_file.command_line("verify", file, worker, *options, *(("--sample", sample) if sample else ()))
 
 
 def next_command(
-    reports: Sequence[TableReport], file: str, code: int, worker: str | None = None, sample: str | None = None
+    reports: Sequence[TableReport], file: StrPath, code: int, worker: str | None = None, sample: str | None = None
 ) -> str:
     """Return the line that says what to type next, or why no job can repair anything; "" if no command helps.
 

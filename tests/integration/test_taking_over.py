@@ -125,6 +125,20 @@ def test_a_place_is_found_before_the_connector_stops_and_written_behind_its_end(
     assert (stage.is_written(), stage.ends()) == (True, before)
 
 
+def test_the_brokers_and_the_checkpoint_may_be_options(stage: Stage, tmp_path: Path) -> None:
+    offset, _ = stage.written(f"CREATE TABLE {stage.table} (id INT PRIMARY KEY)")
+    place, brokers = str(tmp_path / "other"), stage.settings.pop("bootstrap.servers")
+    del stage.settings["checkpoint.location"]
+    options = ["--bootstrap-servers", brokers, "--checkpoint-location", place]
+
+    with connect_rest([["STOPPED"]]) as (address, _):
+        result = stage.run(offset, *options, "--rest", address)
+
+    assert result.exit_code == 0, result.output
+    assert Files(own_part(place)).exists("taken-over.json")
+    assert f"Next: incsnap run {tmp_path / 'connector.properties'} {' '.join(options)}" in result.output
+
+
 @pytest.mark.parametrize(
     ("gtids", "moved", "why"),
     [
