@@ -10,7 +10,7 @@ from incsnap.config.declarations import SETTINGS
 from incsnap.config.names import unused_names
 from incsnap.config.reader import SettingsReader
 from incsnap.config.references import shown_value
-from incsnap.config.secrets import holds_secret, without_salt
+from incsnap.config.secrets import without_salt
 from incsnap.config.transforms import is_unread
 from incsnap.config.without_effect import WITHOUT_EFFECT, reason_of
 
@@ -24,7 +24,7 @@ class Explained:
     """A setting as `incsnap config` shows it."""
 
     name: str  #: of the setting
-    value: str  #: as written in the file; secrets and passwords in URLs are hidden
+    value: str  #: as written in the file; secrets, passwords in URLs and values of `UNKNOWN` settings are hidden
     origin: str  #: `FILE`, `WORKER` or `DEFAULT`
     fate: str  #: `OBEYED`, `IDLE`, `REFUSED` or `UNKNOWN`
     note: str = ""  #: a remark for the user; "" for none
@@ -54,7 +54,7 @@ def explained(reader: SettingsReader, origins: Origins, problems: Iterable[str])
     for name in {*origins.own, *origins.inherited}:
         origin = WORKER if name in origins.inherited else FILE
         value = reader.unresolved(name)
-        value = shown_value(value, hidden=reader.hides(name) or (name in unknown and holds_secret(value)))
+        value = shown_value(value, hidden=reader.hides(name) or name in unknown)
         shown = without_salt(name)
         # A problem of a whole transform names the transform, and its class is the setting that it has.
         if note := notes.get(shown) or notes.get(shown.removesuffix(".type")):

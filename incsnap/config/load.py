@@ -126,7 +126,7 @@ def correct(path: StrPath, worker: StrPath | None = None) -> Corrected:
     try:
         _settings(reader, str(path))
     except _InvalidSettings as error:
-        problem, only_unfilled = error.message, set(error.problems) <= set(reader.unfilled)
+        problem, only_unfilled = error.message, set(error.problems) <= set(map(reader.without_hidden, reader.unfilled))
     return Corrected(text, changes, problem, _remarks(path, document), only_unfilled)
 
 
@@ -272,7 +272,7 @@ def _settings(reader: SettingsReader, source: str, *, to_kafka: bool = True) -> 
         store=store_access(location, spark, os.environ),
         spark=spark,
     )
-    problems = [*_problems(settings, reader), *_misspelt(unused, reader)]
+    problems = [reader.without_hidden(each) for each in (*_problems(settings, reader), *_misspelt(unused, reader))]
     if problems:
         count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = "".join(f"\n  {problem}" for problem in problems)

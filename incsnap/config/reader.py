@@ -10,7 +10,7 @@ from incsnap.config.declarations.kinds import COLUMNS, FLAG, REGEXES, Kind
 from incsnap.config.listed import OPTIONS, owner
 from incsnap.config.patterns import pattern_problem
 from incsnap.config.references import UnfilledError, UnresolvedError, is_reference, resolve, unfilled
-from incsnap.config.secrets import is_secret, without_password, without_salt
+from incsnap.config.secrets import HIDDEN, is_secret, without_password, without_salt
 from incsnap.config.without_effect import reason_of
 from incsnap.errors import shorten
 from incsnap.transforms.replacement import parsed
@@ -25,6 +25,11 @@ NULLS = "replace.null.with.default"
 def _keeps_blanks(name: str) -> bool:
     """Whether blanks around a value count. Debezium keeps them in MySQL's passwords, Kafka's clients trim them."""
     return name.startswith("database.") and is_secret(name)
+
+
+def _parts(text: str) -> set[str]:
+    """Return the value `text` and the parts of a list. One or two characters are no secret, and words have them."""
+    return {part for part in (text, *map(str.strip, text.split(","))) if len(part) > 2}
 
 
 class SettingsReader:
@@ -80,6 +85,16 @@ class SettingsReader:
             return is_secret(name)
         # Without a pattern that can be read, no value is shown.
         return pattern_problem(pattern) is not None or any_matches((pattern,), name, ignore_case=True)
+
+    def without_hidden(self, problem: str) -> str:
+        """Return `problem`, which begins with the name of its setting, with the values hidden that `hides` names."""
+        name, _, rest = problem.partition(":")
+        if not self.hides(name):
+            return problem
+        values = {each for text in (self._raw.get(name, ""), self._values.get(name, "")) for each in _parts(text)}
+        for value in sorted(values, key=len, reverse=True):
+            rest = rest.replace(value, HIDDEN)
+        return f"{name}:{rest}"
 
     def names(self) -> list[str]:
         """Return all names in the file."""

@@ -48,11 +48,6 @@ def is_masked(value: str) -> bool:
     return set(value.strip()) == {"*"}
 
 
-def holds_secret(text: str) -> bool:
-    """Return True if `text` names a secret, as a command of curl or JSON does, or if it is a private key."""
-    return is_secret(text) or _PRIVATE_KEY.search(text) is not None
-
-
 def without_password(text: str) -> str:
     """Return `text` with its secrets hidden: in URLs, in parameters, in JSON, and a private key.
 

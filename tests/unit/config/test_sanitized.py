@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from incsnap.cli.main import commands
@@ -51,3 +54,34 @@ def test_a_part_of_a_name_is_no_match(tmp_path: Path) -> None:
 def test_a_pattern_that_cannot_be_read_hides_all_values(tmp_path: Path) -> None:
     values = {each.name: each.value for each in explain(_file(tmp_path, "(")).settings}
     assert values["database.user"] == "**********"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["table.include.list", "column.include.list", "snapshot.select.statement.overrides", "gtid.source.includes"],
+)
+def test_no_problem_and_no_note_shows_a_hidden_value(setting: str, tmp_path: Path) -> None:
+    path = _file(tmp_path, re.escape(setting))
+    path.write_text(f"{path.read_text()}{setting}=db.t, hunter2(\n".replace("hidden-value", "string"))
+
+    shown = CliRunner().invoke(commands, ["config", str(path)])
+
+    assert shown.exit_code == 2
+    assert f"{setting}: " in " ".join(shown.output.split())
+    assert "hunter2" not in shown.output
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"database.pasword": "hunter2"},
+        {"database.passwrd": "hunter2"},
+        {"name": "database.password", "value": "hunter2"},
+        {"op": "add", "path": "/config/database.password", "value": "hunter2"},
+    ],
+    ids=["misspelt", "misspelt twice", "a name beside its value", "a patch"],
+)
+def test_the_value_of_an_unknown_name_is_hidden(content: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "shop.json"
+    path.write_text(json.dumps(content))
+    assert "hunter2" not in CliRunner().invoke(commands, ["config", str(path)]).output

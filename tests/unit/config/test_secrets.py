@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from incsnap.config.load import explain
-from incsnap.config.secrets import HIDDEN, holds_secret, is_secret, without_password
+from incsnap.config.secrets import HIDDEN, is_secret, without_password
 from tests.support.job_settings import loaded_with
 
 #: Kafka's settings of type PASSWORD, and librdkafka's sensitive ones.
@@ -82,11 +82,6 @@ def test_what_hadoop_and_spark_redact_is_secret(name: str) -> None:
 )
 def test_other_settings_are_shown(name: str) -> None:
     assert not is_secret(name)
-
-
-def test_a_private_key_is_a_secret_under_any_name() -> None:
-    assert holds_secret("-----BEGIN EC PRIVATE KEY-----\nMHc")
-    assert not holds_secret("-----BEGIN CERTIFICATE-----\nMHc")
 
 
 @pytest.mark.parametrize("name", ["producer.ssl.keystore.key", "spark.hadoop.fs.azure.account.key.shop", "my.pem"])
