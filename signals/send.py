@@ -64,6 +64,7 @@ def to_topic(
     failed: list[Any] = []
     producer = Producer(
         {
+            "log_level": "0",  # the errors that this function raises say what failed
             **(settings or {}),
             "bootstrap.servers": bootstrap_servers,
             "acks": "all",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 
 from signals import send
 from signals.channels.file import SignalFile, record_of
@@ -490,3 +492,13 @@ def test_a_throttle_that_is_misspelt_changes_nothing(data: object, reason: str) 
 
     assert isinstance(signal, InvalidSignal)
     assert reason in signal.reason
+
+
+def test_a_signal_that_kafka_does_not_take_is_an_error_without_lines_of_librdkafka(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """A running job sends signals for its page, and each line of its log may have to be JSON."""
+    with pytest.raises((TimeoutError, KafkaException)):
+        send.to_topic("127.0.0.1:1", "signals", "shop", "1", "pause-snapshot", {}, timeout_seconds=1)
+    gc.collect()  # the producer's end writes lines too
+    assert capfd.readouterr().err == ""
