@@ -14,6 +14,7 @@ from incsnap.config.older_names import (
     DELETE_HANDLING,
     DROP_TOMBSTONES,
     LISTS,
+    OF_NULLS,
     OPERATION_HEADER,
     OUTBOX_OPTIONS,
     SOURCE_FIELDS,
@@ -191,7 +192,7 @@ def _dropped_deletions(values: Mapping[str, str]) -> Iterator[Change]:
             and (renamed or given in TRANSFORMS)
             and not any(values.get(option) for option in options)
         ):
-            reason = "Debezium 1 sent no record of a deletion by default. Debezium 3 sends a tombstone."
+            reason = "Debezium 1 sent no record of a deletion by default. Debezium 3 sends a null."
             yield Change("", start + TOMBSTONE_HANDLING, tombstone_handling("", ""), reason)
 
 
@@ -245,7 +246,7 @@ def _tombstones(values: Mapping[str, str], start: str) -> dict[str, Change]:
     if mode is None:
         return {}
     meant = " with ".join(f"{name.removeprefix(start)}={values[name].strip()}" for name in old)
-    first = Change(old[0], new, mode, f"{meant} means this.")
+    first = Change(old[0], new, mode, f"{meant} means this. {OF_NULLS.get(mode, '')}".rstrip())
     return {
         old[0]: first,
         **{name: Change(name, "", None, f"{TOMBSTONE_HANDLING} has its meaning.") for name in old[1:]},

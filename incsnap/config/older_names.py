@@ -51,12 +51,19 @@ TOMBSTONE_HANDLING = "delete.tombstone.handling.mode"
 #: (drop.tombstones, delete.handling.mode) -> delete.tombstone.handling.mode
 _HANDLING = {
     (True, "drop"): "drop",
-    (False, "drop"): "tombstone",
+    # Without the deletion the tombstone behind it is left.
+    (False, "drop"): "delete-to-tombstone",
     (True, "rewrite"): "rewrite",
     (False, "rewrite"): "rewrite-with-tombstone",
-    # `none` passed the deletion on without a value. Behind it came the tombstone, a second record that says the same.
-    (True, "none"): "delete-to-tombstone",
+    # `none` passed the deletion on without a value. A JSON converter writes the text null of it.
+    (True, "none"): "tombstone",
+    # Behind the text null came the tombstone, a second record that says the same.
     (False, "none"): "delete-to-tombstone",
+}
+#: delete.tombstone.handling.mode -> a sentence that tells a tombstone from the text null
+OF_NULLS = {
+    "delete-to-tombstone": "With JsonConverter the value tombstone would write the text null.",
+    "tombstone": "JsonConverter writes the text null, which is no tombstone.",
 }
 
 

@@ -179,12 +179,12 @@ def test_a_file_without_older_names_is_printed_as_it_is(text: str, tmp_path: Pat
     [
         ("", "", "drop"),
         ("true", "drop", "drop"),
-        ("false", "", "tombstone"),
-        ("false", "drop", "tombstone"),
+        ("false", "", "delete-to-tombstone"),
+        ("false", "drop", "delete-to-tombstone"),
         ("true", "rewrite", "rewrite"),
         ("", "rewrite", "rewrite"),
         ("false", "rewrite", "rewrite-with-tombstone"),
-        ("true", "none", "delete-to-tombstone"),
+        ("true", "none", "tombstone"),
         ("FALSE", "none", "delete-to-tombstone"),
         ("no", "rewrite", None),
         ("true", "keep", None),
@@ -193,7 +193,31 @@ def test_a_file_without_older_names_is_printed_as_it_is(text: str, tmp_path: Pat
 def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
     drops: str, handling: str, meant: str | None
 ) -> None:
+    """Compare with `LegacyDeleteHandlingStrategy` of Debezium 2.
+
+    `drop` dropped the deletion, and `drop.tombstones=false` passed the tombstone behind it: a record without value and
+    schema. `none` made a null that has a schema, and JsonConverter writes the text null of it. In Debezium 3.6.1
+    `delete-to-tombstone` makes the first record, and `tombstone` makes the second one. The golden files
+    `unwrap-delete-to-tombstone` and `unwrap` show both: `"value":null` and `"value":{"json":null}`.
+    """
     assert tombstone_handling(drops, handling) == meant
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "difference"),
+    [
+        ({"drop.tombstones": "false"}, "delete-to-tombstone", "the value tombstone would write the text null"),
+        ({"delete.handling.mode": "none"}, "tombstone", "JsonConverter writes the text null, which is no tombstone"),
+        ({"delete.handling.mode": "rewrite"}, "rewrite", ""),
+    ],
+)
+def test_the_reason_tells_a_tombstone_from_the_text_null(options: dict[str, str], mode: str, difference: str) -> None:
+    start = "transforms.u."
+    given = {f"{start}{name}": value for name, value in options.items()}
+    (change,) = corrections({"transforms": "u", f"{start}type": "ExtractNewRecordState", **given}, {})
+    assert (change.new, change.value) == (f"{start}delete.tombstone.handling.mode", mode)
+    assert difference in change.reason
+    assert ("null" in change.reason) == bool(difference)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +326,7 @@ def test_only_what_has_a_newer_form_is_changed(given: dict[str, str], becomes: d
 def test_an_unwrap_of_debezium_1_still_drops_deletions(others: dict[str, str], added: bool) -> None:
     given = {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState", **others}
     lines = [str(each) for each in corrections(given, {}) if not each.old]
-    reason = "added. Debezium 1 sent no record of a deletion by default. Debezium 3 sends a tombstone."
+    reason = "added. Debezium 1 sent no record of a deletion by default. Debezium 3 sends a null."
     assert lines == ([f"transforms.u.delete.tombstone.handling.mode=drop: {reason}"] if added else [])
 
 
