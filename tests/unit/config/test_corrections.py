@@ -200,7 +200,33 @@ def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
     `delete-to-tombstone` makes the first record, and `tombstone` makes the second one. The golden files
     `unwrap-delete-to-tombstone` and `unwrap` show both: `"value":null` and `"value":{"json":null}`.
     """
-    assert tombstone_handling(drops, handling) == meant
+    assert tombstone_handling({"drop.tombstones": drops, "delete.handling.mode": handling}) == meant
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        ({"drop.deletes": "false"}, "tombstone"),
+        ({"drop.deletes": " True"}, "drop"),
+        ({"drop.deletes": "false", "drop.tombstones": "false"}, "delete-to-tombstone"),
+        ({"drop.deletes": "false", "delete.handling.mode": "rewrite"}, "rewrite"),
+        ({"drop.deletes": "no"}, None),
+    ],
+)
+def test_drop_deletes_of_debezium_0_is_read_where_the_later_option_is_missing(
+    options: dict[str, str], meant: str | None
+) -> None:
+    """`UnwrapFromEnvelope` read `drop.deletes=false` as `delete.handling.mode=none`, and `true` as `drop`."""
+    assert tombstone_handling(options) == meant
+    start = "transforms.u."
+    given = {f"{start}type": "io.debezium.transforms.UnwrapFromEnvelope"}
+    given |= {f"{start}{name}": value for name, value in options.items()}
+    changes = corrections({"transforms": "u", **given}, {})
+    assert [each.value for each in changes if each.new == f"{start}delete.tombstone.handling.mode"] == [meant][
+        : bool(meant)
+    ]
+    left = {*given} - {each.old for each in changes}
+    assert left == ({f"{start}drop.deletes"} if meant is None else set())
 
 
 @pytest.mark.parametrize(
@@ -209,6 +235,8 @@ def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
         ({"drop.tombstones": "false"}, "delete-to-tombstone", "the value tombstone would write the text null"),
         ({"delete.handling.mode": "none"}, "tombstone", "JsonConverter writes the text null, which is no tombstone"),
         ({"delete.handling.mode": "rewrite"}, "rewrite", ""),
+        ({"drop.deletes": "false"}, "tombstone", "JsonConverter writes the text null, which is no tombstone"),
+        ({"drop.deletes": "true"}, "drop", ""),
     ],
 )
 def test_the_reason_tells_a_tombstone_from_the_text_null(options: dict[str, str], mode: str, difference: str) -> None:

@@ -279,6 +279,7 @@ def test_a_file_of_debezium_server_gets_one_sentence() -> None:
         ({"drop__tombstones": "true", "delete__handling__mode": "rewrite"}, "rewrite"),
         ({"drop__tombstones": "false"}, "delete-to-tombstone"),
         ({"delete__handling__mode": "none"}, "tombstone"),
+        ({"drop__deletes": "false"}, "tombstone"),
     ],
 )
 def test_older_options_of_tombstones_are_refused_with_the_value_that_means_the_same(
