@@ -24,6 +24,7 @@ NAMES = {
 }
 #: Old beginning of names -> present beginning.
 PREFIXES = {"database.history.": "schema.history.internal."}
+_CONVERTERS = {"io.debezium.converters.ByteBufferConverter": "io.debezium.converters.BinaryDataConverter"}
 #: Setting -> old values with the present ones.
 VALUES = {
     "schema.history.internal": {
@@ -33,6 +34,7 @@ VALUES = {
             ("FileDatabaseHistory", "file.history.FileSchemaHistory"),
         )
     },
+    **dict.fromkeys(("key.converter", "value.converter"), _CONVERTERS),
     "snapshot.mode": {"schema_only": "no_data", "schema_only_recovery": "recovery"},
 }
 #: Old class of a transform -> the present class.

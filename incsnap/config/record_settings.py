@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from incsnap.config import apicurio_settings as apicurio
 from incsnap.config.declarations.kinds import FLAG, one_of
+from incsnap.config.older_names import VALUES
 from incsnap.config.reader import NULLS, SettingsReader
 from incsnap.config.registry_settings import client_settings
 from incsnap.config.servers import RegistrySettings
@@ -103,6 +104,9 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
     given: str = reader[name]
     options = reader.prefixed(f"{name}.")
     kind = _kind(given)
+    if given in VALUES[name]:
+        reader.problem(name, f"a class of Debezium 3. Write {VALUES[name][given]}, its present name")
+        return FormatChoice(), RegistrySettings()
     if not kind:
         reader.problem(name, f"one of: {', '.join(_CONVERTERS)}")
         return FormatChoice(), RegistrySettings()

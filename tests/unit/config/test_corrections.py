@@ -248,6 +248,10 @@ def test_the_reason_tells_a_tombstone_from_the_text_null(options: dict[str, str]
     assert ("null" in change.reason) == bool(difference)
 
 
+_BUFFERS, _BYTES = (f"io.debezium.converters.{name}Converter" for name in ("ByteBuffer", "BinaryData"))
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
 @pytest.mark.parametrize(
     ("given", "becomes"),
     [
@@ -288,6 +292,10 @@ def test_the_reason_tells_a_tombstone_from_the_text_null(options: dict[str, str]
             {"schema.history.internal.store.only.captured.tables.ddl": "true"},
         ),
         ({"tombstone.on.delete": "false"}, {}),
+        (
+            {"value.converter": _BUFFERS, "value.converter.delegate.converter.type": _JSON, "key.converter": _BUFFERS},
+            {"value.converter": _BYTES, "key.converter": _BYTES},
+        ),
         ({"database.server.id": "4294967297"}, {"database.server.id": "1"}),
         ({"database.server.id": "4294967296"}, {}),
         ({"database.server.id": "4294967295"}, {}),

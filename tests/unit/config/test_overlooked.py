@@ -289,6 +289,12 @@ def test_older_options_of_tombstones_are_refused_with_the_value_that_means_the_s
     assert f"Set transforms.u.delete.tombstone.handling.mode={meant}, which means the same" in text
 
 
+@pytest.mark.parametrize("name", ["key__converter", "value__converter"])
+def test_the_older_class_of_a_converter_is_refused_with_its_present_name(name: str) -> None:
+    text = problems_with(**{name: "io.debezium.converters.ByteBufferConverter"})
+    assert "Write io.debezium.converters.BinaryDataConverter, its present name" in text
+
+
 def test_the_older_class_of_unwrapping_is_refused_with_its_present_name() -> None:
     text = problems_with(transforms="u", transforms__u__type="io.debezium.transforms.UnwrapFromEnvelope")
     assert "Write io.debezium.transforms.ExtractNewRecordState, its present name" in text
