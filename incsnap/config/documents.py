@@ -27,12 +27,14 @@ from incsnap.config import repeated_names
 from incsnap.config.form import JSON, Form, form_of
 from incsnap.config.job_file import StrPath, options_of
 from incsnap.config.msk_connect import beside
+from incsnap.config.names import unused_names
 from incsnap.config.parse_faults import fault, plain, refuse_generators, refuse_other_languages, repair
 from incsnap.config.resources import (
     CONNECTORS,
     HINT,
     LIST,
     SERVER,
+    WORKER_HINT,
     WORKERS,
     Found,
     Kinds,
@@ -84,8 +86,13 @@ def open_document(path: StrPath) -> Document:
 
 
 def open_worker(path: StrPath) -> Document:
-    """Return the file of a worker. Raise ConfigError if the file cannot be parsed."""
-    return _opened(path, WORKERS)
+    """Return the file of a worker. Raise ConfigError if the file cannot be parsed, or has no setting of a worker."""
+    document = _opened(path, WORKERS)
+    # Read as properties, a Compose file has names too. They have no dots.
+    if not any("." in name and not unused_names([name]).unknown for name in document.values):
+        variables = "Write variables of a container as its settings: CONNECT_GROUP_ID is group.id."
+        raise ConfigError(f"{path} has no setting of a worker", f"{WORKER_HINT} {variables}")
+    return document
 
 
 def _opened(path: StrPath, kinds: Kinds) -> Document:
