@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from incsnap.config.names import words
+from incsnap.config.older_names import TOMBSTONE_HANDLING
 from incsnap.config.references import variable_for
 from incsnap.config.secrets import is_masked
 
@@ -103,8 +104,9 @@ def _all(values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
         yield from _converter(converter, setting, values.get(setting, "JSON").strip().upper(), values)
     if _unwraps(values):
         yield "transforms", _TRANSFORM, f"{_AFTER}=true is this transform."
-        reason = f"{_AFTER}=true is this transform. A deletion becomes a tombstone."
-        yield f"transforms.{_TRANSFORM}.type", _UNWRAP, reason
+        yield f"transforms.{_TRANSFORM}.type", _UNWRAP, f"{_AFTER}=true is this transform."
+        mode = f"transforms.{_TRANSFORM}.{TOMBSTONE_HANDLING}"
+        yield mode, "delete-to-tombstone", "A deletion becomes a tombstone."
     is_first = _is_first(values)
     for name, value in (_DEFAULTS | (_FIRST_DEFAULTS if is_first else {})).items():
         yield name, value, "It is the managed connector's default."

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from incsnap.config import confluent_cloud
 from incsnap.config.names import is_important, unused_names
 from incsnap.config.older_names import (
-    DELETE_HANDLING,
-    DROP_TOMBSTONES,
     LISTS,
+    OF_DELETIONS,
+    OF_NULLS,
     OPERATION_HEADER,
     OUTBOX_OPTIONS,
     SOURCE_FIELDS,
@@ -185,14 +185,14 @@ def _dropped_deletions(values: Mapping[str, str]) -> Iterator[Change]:
     for name in split_list(values.get("transforms", "")):
         start = f"transforms.{name}."
         given = values.get(f"{start}type", "").strip()
-        options = (start + option for option in (DROP_TOMBSTONES, DELETE_HANDLING, TOMBSTONE_HANDLING))
+        options = (start + option for option in (*OF_DELETIONS, TOMBSTONE_HANDLING))
         if (
             _is(TRANSFORMS.get(given, given), _UNWRAP)
             and (renamed or given in TRANSFORMS)
             and not any(values.get(option) for option in options)
         ):
-            reason = "Debezium 1 sent no record of a deletion by default. Debezium 3 sends a tombstone."
-            yield Change("", start + TOMBSTONE_HANDLING, tombstone_handling("", ""), reason)
+            reason = "Debezium 1 sent no record of a deletion by default. Debezium 3 sends a null."
+            yield Change("", start + TOMBSTONE_HANDLING, tombstone_handling({}), reason)
 
 
 def _is_of_debezium_1(name: str) -> bool:
@@ -233,19 +233,18 @@ def _moved(values: Mapping[str, str], old: str, new: str) -> Change:
 
 
 def _tombstones(values: Mapping[str, str], start: str) -> dict[str, Change]:
-    """Return the changes of `drop.tombstones` and `delete.handling.mode` to the one option that replaced both."""
-    old = [start + option for option in (DROP_TOMBSTONES, DELETE_HANDLING) if start + option in values]
+    """Return the changes of the older options of deletions to the one option that replaced them."""
+    old = [start + option for option in OF_DELETIONS if start + option in values]
     new = start + TOMBSTONE_HANDLING
     if not old:
         return {}
     if new in values:
         return {name: Change(name, "", None, f"{new} is set too, and only {new} is read.") for name in old}
-    drops, handling = (values.get(start + option, "") for option in (DROP_TOMBSTONES, DELETE_HANDLING))
-    mode = tombstone_handling(drops, handling)
+    mode = tombstone_handling({name.removeprefix(start): values[name] for name in old})
     if mode is None:
         return {}
     meant = " with ".join(f"{name.removeprefix(start)}={values[name].strip()}" for name in old)
-    first = Change(old[0], new, mode, f"{meant} means this.")
+    first = Change(old[0], new, mode, f"{meant} means this. {OF_NULLS.get(mode, '')}".rstrip())
     return {
         old[0]: first,
         **{name: Change(name, "", None, f"{TOMBSTONE_HANDLING} has its meaning.") for name in old[1:]},

@@ -27,8 +27,22 @@ from incsnap.config import repeated_names
 from incsnap.config.form import JSON, Form, form_of
 from incsnap.config.job_file import StrPath, options_of
 from incsnap.config.msk_connect import beside
+from incsnap.config.names import unused_names
 from incsnap.config.parse_faults import fault, plain, refuse_generators, refuse_other_languages, repair
-from incsnap.config.resources import CONNECTORS, HINT, LIST, WORKERS, Found, Kinds, Steps, not_run, only_resource
+from incsnap.config.resources import (
+    CONNECTORS,
+    HINT,
+    LIST,
+    SERVER,
+    WORKER_HINT,
+    WORKERS,
+    Found,
+    Kinds,
+    Steps,
+    not_run,
+    only_resource,
+    refuse_server,
+)
 from incsnap.config.secrets import without_salt
 from incsnap.errors import ConfigError
 
@@ -72,8 +86,13 @@ def open_document(path: StrPath) -> Document:
 
 
 def open_worker(path: StrPath) -> Document:
-    """Return the file of a worker. Raise ConfigError if the file cannot be parsed."""
-    return _opened(path, WORKERS)
+    """Return the file of a worker. Raise ConfigError if the file cannot be parsed, or has no setting of a worker."""
+    document = _opened(path, WORKERS)
+    # Read as properties, a Compose file has names too. They have no dots.
+    if not any("." in name and not unused_names([name]).unknown for name in document.values):
+        variables = "Write variables of a container as its settings: CONNECT_GROUP_ID is group.id."
+        raise ConfigError(f"{path} has no setting of a worker", f"{WORKER_HINT} {variables}")
+    return document
 
 
 def _opened(path: StrPath, kinds: Kinds) -> Document:
@@ -126,9 +145,11 @@ def _of_json(path: StrPath, document: Any, kinds: Kinds) -> Found:
         return _of_json(path, document[0], kinds).below(0)
     if not isinstance(document, dict):
         raise ConfigError(f"{path} has no settings", HINT)
-    if document.get("kind") in (*CONNECTORS, *WORKERS, LIST):
+    if document.get("kind") in (*CONNECTORS, *WORKERS, LIST, SERVER):
         resource = only_resource(path, [document], kinds)
         return replace(resource, place=resource.place[1:])
+    if isinstance(document.get("debezium"), dict):
+        refuse_server(path, document["debezium"])
     answers = [name for name, each in document.items() if isinstance(each, dict) and "info" in each]
     if len(answers) > 1:
         raise ConfigError(f"{path} has {len(answers)} connectors", "Give each job a file of its own.")

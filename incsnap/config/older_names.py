@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 #: Old names of lists. Debezium 3 ignores them, so data that they should exclude would be sent.
 LISTS = {
     f"{kind}.{old}list": f"{kind}.{new}.list"
@@ -22,6 +24,7 @@ NAMES = {
 }
 #: Old beginning of names -> present beginning.
 PREFIXES = {"database.history.": "schema.history.internal."}
+_CONVERTERS = {"io.debezium.converters.ByteBufferConverter": "io.debezium.converters.BinaryDataConverter"}
 #: Setting -> old values with the present ones.
 VALUES = {
     "schema.history.internal": {
@@ -31,6 +34,7 @@ VALUES = {
             ("FileDatabaseHistory", "file.history.FileSchemaHistory"),
         )
     },
+    **dict.fromkeys(("key.converter", "value.converter"), _CONVERTERS),
     "snapshot.mode": {"schema_only": "no_data", "schema_only_recovery": "recovery"},
 }
 #: Old class of a transform -> the present class.
@@ -45,31 +49,44 @@ OUTBOX_OPTIONS = {
 }
 #: Old options of ExtractNewRecordState that list fields of the source block, and the one that adds the operation.
 SOURCE_FIELDS, OPERATION_HEADER = "add.source.fields", "operation.header"
-#: The two old options of ExtractNewRecordState that one option replaced.
-DROP_TOMBSTONES, DELETE_HANDLING = "drop.tombstones", "delete.handling.mode"
+#: The old options of ExtractNewRecordState that one option replaced. UnwrapFromEnvelope had the last one.
+DROP_TOMBSTONES, DELETE_HANDLING, DROP_DELETES = "drop.tombstones", "delete.handling.mode", "drop.deletes"
+OF_DELETIONS = (DROP_TOMBSTONES, DELETE_HANDLING, DROP_DELETES)
 TOMBSTONE_HANDLING = "delete.tombstone.handling.mode"
 #: (drop.tombstones, delete.handling.mode) -> delete.tombstone.handling.mode
 _HANDLING = {
-    (True, "drop"): "drop",
-    (False, "drop"): "tombstone",
-    (True, "rewrite"): "rewrite",
-    (False, "rewrite"): "rewrite-with-tombstone",
-    # `none` passed the deletion on without a value. Behind it came the tombstone, a second record that says the same.
-    (True, "none"): "delete-to-tombstone",
-    (False, "none"): "delete-to-tombstone",
+    ("true", "drop"): "drop",
+    # Without the deletion the tombstone behind it is left.
+    ("false", "drop"): "delete-to-tombstone",
+    ("true", "rewrite"): "rewrite",
+    ("false", "rewrite"): "rewrite-with-tombstone",
+    # `none` passed the deletion on without a value. A JSON converter writes the text null of it.
+    ("true", "none"): "tombstone",
+    # Behind the text null came the tombstone, a second record that says the same.
+    ("false", "none"): "delete-to-tombstone",
+}
+#: drop.deletes -> delete.handling.mode
+_DELETIONS = {"true": "drop", "false": "none"}
+#: delete.tombstone.handling.mode -> a sentence that tells a tombstone from the text null
+OF_NULLS = {
+    "delete-to-tombstone": "With JsonConverter the value tombstone would write the text null.",
+    "tombstone": "JsonConverter writes the text null, which is no tombstone.",
 }
 
 
-def tombstone_handling(drop_tombstones: str, delete_handling: str) -> str | None:
-    """Return the value of `delete.tombstone.handling.mode` that means the same as the two older options.
+def tombstone_handling(options: Mapping[str, str]) -> str | None:
+    """Return the value of `delete.tombstone.handling.mode` that means the same as the older `options`.
 
-    An option that is "" has its old default. Return None if a value was never allowed.
+    An option that is missing or "" has its old default. `drop.deletes` is read where `delete.handling.mode` is missing.
+    Return None if a value was never allowed.
 
-    >>> tombstone_handling("false", "rewrite")
+    >>> tombstone_handling({"drop.tombstones": "false", "delete.handling.mode": "rewrite"})
     'rewrite-with-tombstone'
     """
-    drops = {"true": True, "": True, "false": False}.get(drop_tombstones.strip().lower())
-    return None if drops is None else _HANDLING.get((drops, delete_handling.strip().lower() or "drop"))
+    given = {name: value.strip().lower() for name, value in options.items()}
+    drops = given.get(DROP_TOMBSTONES) or "true"
+    handling = given.get(DELETE_HANDLING) or _DELETIONS.get(given.get(DROP_DELETES) or "true", "")
+    return _HANDLING.get((drops, handling))
 
 
 def present_name(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from incsnap.config.declarations.kinds import one_of
-from incsnap.config.older_names import DELETE_HANDLING, DROP_TOMBSTONES, TOMBSTONE_HANDLING, tombstone_handling
+from incsnap.config.older_names import OF_DELETIONS, TOMBSTONE_HANDLING, tombstone_handling
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
 from incsnap.config.settings import Formats
@@ -62,12 +62,11 @@ def problems(chain: Chain, formats: Formats) -> list[str]:
 
 
 def _refuse_older_options(reader: SettingsReader, start: str) -> None:
-    """Add a problem for the older options of tombstones. The problem names the present value that means the same."""
-    given = [option for option in (DROP_TOMBSTONES, DELETE_HANDLING) if reader.given(start + option)]
+    """Add a problem for the older options of deletions. The problem names the present value that means the same."""
+    given = [option for option in OF_DELETIONS if reader.given(start + option)]
     if not given:
         return
-    drops, handling = (reader.text(start + option) for option in (DROP_TOMBSTONES, DELETE_HANDLING))
-    mode = tombstone_handling(drops, handling)
+    mode = tombstone_handling({option: reader.text(start + option) for option in given})
     meant = f"{TOMBSTONE_HANDLING}={mode}, which means the same" if mode else f"{TOMBSTONE_HANDLING}"
     for option in given:
         reader.problems.append(

@@ -76,6 +76,8 @@ def test_the_first_connector_has_its_own_defaults(tmp_path: Path, monkeypatch: p
     assert "cannot start" not in result.stderr
     assert values["topic.prefix"] == "shop"
     assert values["transforms.after.type"] == "io.debezium.transforms.ExtractNewRecordState"
+    assert values["transforms.after.delete.tombstone.handling.mode"] == "delete-to-tombstone"
+    assert "=delete-to-tombstone: added. A deletion becomes a tombstone." in result.stderr
     assert (values["schema.name.adjustment.mode"], values["skipped.operations"]) == ("avro", "none")
     assert 'username="${env:KAFKA_API_KEY}"' in values["producer.sasl.jaas.config"]
     assert values["value.converter.basic.auth.user.info"] == "${env:SCHEMA_REGISTRY_KEY_AND_SECRET}"

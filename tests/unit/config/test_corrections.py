@@ -179,12 +179,12 @@ def test_a_file_without_older_names_is_printed_as_it_is(text: str, tmp_path: Pat
     [
         ("", "", "drop"),
         ("true", "drop", "drop"),
-        ("false", "", "tombstone"),
-        ("false", "drop", "tombstone"),
+        ("false", "", "delete-to-tombstone"),
+        ("false", "drop", "delete-to-tombstone"),
         ("true", "rewrite", "rewrite"),
         ("", "rewrite", "rewrite"),
         ("false", "rewrite", "rewrite-with-tombstone"),
-        ("true", "none", "delete-to-tombstone"),
+        ("true", "none", "tombstone"),
         ("FALSE", "none", "delete-to-tombstone"),
         ("no", "rewrite", None),
         ("true", "keep", None),
@@ -193,7 +193,63 @@ def test_a_file_without_older_names_is_printed_as_it_is(text: str, tmp_path: Pat
 def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
     drops: str, handling: str, meant: str | None
 ) -> None:
-    assert tombstone_handling(drops, handling) == meant
+    """Compare with `LegacyDeleteHandlingStrategy` of Debezium 2.
+
+    `drop` dropped the deletion, and `drop.tombstones=false` passed the tombstone behind it: a record without value and
+    schema. `none` made a null that has a schema, and JsonConverter writes the text null of it. In Debezium 3.6.1
+    `delete-to-tombstone` makes the first record, and `tombstone` makes the second one. The golden files
+    `unwrap-delete-to-tombstone` and `unwrap` show both: `"value":null` and `"value":{"json":null}`.
+    """
+    assert tombstone_handling({"drop.tombstones": drops, "delete.handling.mode": handling}) == meant
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        ({"drop.deletes": "false"}, "tombstone"),
+        ({"drop.deletes": " True"}, "drop"),
+        ({"drop.deletes": "false", "drop.tombstones": "false"}, "delete-to-tombstone"),
+        ({"drop.deletes": "false", "delete.handling.mode": "rewrite"}, "rewrite"),
+        ({"drop.deletes": "no"}, None),
+    ],
+)
+def test_drop_deletes_of_debezium_0_is_read_where_the_later_option_is_missing(
+    options: dict[str, str], meant: str | None
+) -> None:
+    """`UnwrapFromEnvelope` read `drop.deletes=false` as `delete.handling.mode=none`, and `true` as `drop`."""
+    assert tombstone_handling(options) == meant
+    start = "transforms.u."
+    given = {f"{start}type": "io.debezium.transforms.UnwrapFromEnvelope"}
+    given |= {f"{start}{name}": value for name, value in options.items()}
+    changes = corrections({"transforms": "u", **given}, {})
+    assert [each.value for each in changes if each.new == f"{start}delete.tombstone.handling.mode"] == [meant][
+        : bool(meant)
+    ]
+    left = {*given} - {each.old for each in changes}
+    assert left == ({f"{start}drop.deletes"} if meant is None else set())
+
+
+@pytest.mark.parametrize(
+    ("options", "mode", "difference"),
+    [
+        ({"drop.tombstones": "false"}, "delete-to-tombstone", "the value tombstone would write the text null"),
+        ({"delete.handling.mode": "none"}, "tombstone", "JsonConverter writes the text null, which is no tombstone"),
+        ({"delete.handling.mode": "rewrite"}, "rewrite", ""),
+        ({"drop.deletes": "false"}, "tombstone", "JsonConverter writes the text null, which is no tombstone"),
+        ({"drop.deletes": "true"}, "drop", ""),
+    ],
+)
+def test_the_reason_tells_a_tombstone_from_the_text_null(options: dict[str, str], mode: str, difference: str) -> None:
+    start = "transforms.u."
+    given = {f"{start}{name}": value for name, value in options.items()}
+    (change,) = corrections({"transforms": "u", f"{start}type": "ExtractNewRecordState", **given}, {})
+    assert (change.new, change.value) == (f"{start}delete.tombstone.handling.mode", mode)
+    assert difference in change.reason
+    assert ("null" in change.reason) == bool(difference)
+
+
+_BUFFERS, _BYTES = (f"io.debezium.converters.{name}Converter" for name in ("ByteBuffer", "BinaryData"))
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 @pytest.mark.parametrize(
@@ -236,6 +292,10 @@ def test_two_old_options_of_tombstones_become_the_one_value_that_means_the_same(
             {"schema.history.internal.store.only.captured.tables.ddl": "true"},
         ),
         ({"tombstone.on.delete": "false"}, {}),
+        (
+            {"value.converter": _BUFFERS, "value.converter.delegate.converter.type": _JSON, "key.converter": _BUFFERS},
+            {"value.converter": _BYTES, "key.converter": _BYTES},
+        ),
         ({"database.server.id": "4294967297"}, {"database.server.id": "1"}),
         ({"database.server.id": "4294967296"}, {}),
         ({"database.server.id": "4294967295"}, {}),
@@ -302,7 +362,7 @@ def test_only_what_has_a_newer_form_is_changed(given: dict[str, str], becomes: d
 def test_an_unwrap_of_debezium_1_still_drops_deletions(others: dict[str, str], added: bool) -> None:
     given = {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState", **others}
     lines = [str(each) for each in corrections(given, {}) if not each.old]
-    reason = "added. Debezium 1 sent no record of a deletion by default. Debezium 3 sends a tombstone."
+    reason = "added. Debezium 1 sent no record of a deletion by default. Debezium 3 sends a null."
     assert lines == ([f"transforms.u.delete.tombstone.handling.mode=drop: {reason}"] if added else [])
 
 

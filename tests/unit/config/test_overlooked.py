@@ -277,8 +277,9 @@ def test_a_file_of_debezium_server_gets_one_sentence() -> None:
     ("options", "meant"),
     [
         ({"drop__tombstones": "true", "delete__handling__mode": "rewrite"}, "rewrite"),
-        ({"drop__tombstones": "false"}, "tombstone"),
-        ({"delete__handling__mode": "none"}, "delete-to-tombstone"),
+        ({"drop__tombstones": "false"}, "delete-to-tombstone"),
+        ({"delete__handling__mode": "none"}, "tombstone"),
+        ({"drop__deletes": "false"}, "tombstone"),
     ],
 )
 def test_older_options_of_tombstones_are_refused_with_the_value_that_means_the_same(
@@ -286,6 +287,12 @@ def test_older_options_of_tombstones_are_refused_with_the_value_that_means_the_s
 ) -> None:
     text = problems_with(**_UNWRAP, **{f"transforms__u__{name}": value for name, value in options.items()})
     assert f"Set transforms.u.delete.tombstone.handling.mode={meant}, which means the same" in text
+
+
+@pytest.mark.parametrize("name", ["key__converter", "value__converter"])
+def test_the_older_class_of_a_converter_is_refused_with_its_present_name(name: str) -> None:
+    text = problems_with(**{name: "io.debezium.converters.ByteBufferConverter"})
+    assert "Write io.debezium.converters.BinaryDataConverter, its present name" in text
 
 
 def test_the_older_class_of_unwrapping_is_refused_with_its_present_name() -> None:
