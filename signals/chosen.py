@@ -39,10 +39,12 @@ class ChosenProblem(Exception):
 
 def chosen_rows(data: Mapping[str, Any]) -> Chosen | None:
     """Return the rows that the data of a signal chooses; None if it chooses none. Raise ChosenProblem."""
-    own = [name for name in data if name.startswith("incsnap-")]
+    own = [name for name in data if name.strip().lower().startswith("incsnap")]
     for name in own:
-        if name not in FIELDS:
-            raise ChosenProblem(f"{name} is unknown", f"Known are {', '.join(FIELDS)}.")
+        if name not in FIELDS:  # to ignore a misspelt name would be to read the whole table
+            meant = name.strip().lower().replace("_", "-")
+            hint = f"Write {meant}." if meant in FIELDS else f"Known are {', '.join(FIELDS)}."
+            raise ChosenProblem(f"{name!r} is unknown", hint)
         if data[name] is None:
             raise ChosenProblem(f"{name} is null", f"Write a value, or leave {name} out.")
     if not own:

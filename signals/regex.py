@@ -105,6 +105,17 @@ def named(pattern: str) -> str | None:
     return _PART.sub(_unquoted, pattern)
 
 
+def literal(name: str) -> str:
+    """Return a pattern of a signal that matches only the table `name`, which is `db.table` without quotes.
+
+    >>> literal("shop.orders"), literal("shop.a+b"), literal("shop.my.`orders`")
+    ('shop.orders', '`shop`.`a+b`', '`shop`.`my.``orders```')
+    """
+    if exact_name(name) == name:
+        return name
+    return ".".join("`" + part.replace("`", "``") + "`" for part in name.split(".", 1))
+
+
 def _unquoted(part: re.Match[str]) -> str:
     quote = part[0][0]
     return part[0][1:-1].replace(quote * 2, quote) if quote in '"`' else part[0]

@@ -28,7 +28,7 @@ BESIDE = "checkpoint:"
 class TableAnswer:
     """A part of a table that is sent again: keys, or all rows."""
 
-    table: str  #: name, as db.table
+    table: str  #: name as in SQL, which `TableId.parse` reads
     keys: str = ""  #: file with keys, which are deleted if the table does not have them; "" for none
     count: int = 0  #: how many keys the file has
     whole: bool = False  #: the table is read by a snapshot

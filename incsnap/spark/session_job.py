@@ -22,6 +22,7 @@ from incsnap.spark import job as spark_job
 from incsnap.spark.prefix_start import PrefixStart
 from incsnap.spark.query_watch import begin_watch, end_with
 from incsnap.spark.spark_release import require_admission_control
+from signals.regex import literal, named
 from signals.send import new_id
 
 #: Seconds to wait for the checkpoint of this program's previous query: a thread of that query releases it.
@@ -80,15 +81,18 @@ class Job:
     ) -> str:
         """Ask the job to read the rows of `table` (`db.table`) with these keys again, and return the signal's id.
 
-        `keys` have the columns and the form of the record's key: dicts, Rows, or a DataFrame with one row for each key.
-        With `deletes_absent` a key that the table does not have becomes a deletion and a tombstone. A DataFrame is
-        written as Parquet into `incsnap/given-keys` of the checkpoint first. These files stay: delete them when the
-        snapshot has ended. Errors are those of `signal`, and ConfigError for values that JSON does not have.
+        `table` is a name and no expression. Its parts may stand in back-ticks, as in SQL. `keys` have the columns and
+        the form of the record's key: dicts, Rows, or a DataFrame with one row for each key. With `deletes_absent` a key
+        that the table does not have becomes a deletion and a tombstone. A DataFrame is written as Parquet into
+        `incsnap/given-keys` of the checkpoint first. These files stay: delete them when the snapshot has ended. Errors
+        are those of `signal`, and ConfigError for values that JSON does not have.
 
         >>> job.reread("shop.orders", [{"id": 5}, {"id": 7}], name="orders-5-7")
         'orders-5-7'
         """
-        data: dict[str, object] = {"type": "incremental", "data-collections": [table]}
+        table = table.strip()
+        collection = table if named(table) else literal(table)
+        data: dict[str, object] = {"type": "incremental", "data-collections": [collection]}
         if deletes_absent:
             data["incsnap-absent"] = "delete"
         name = name or new_id()

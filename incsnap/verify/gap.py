@@ -115,7 +115,7 @@ class GapCourse:
         with closing(connect(self._settings.mysql)) as connection:
             groups = self._groups(connection, alone=True)
         for group in groups[:1]:
-            self._write(group, [_whole(str(table), reason) for table in group], groups[1:])
+            self._write(group, [_whole(table, reason) for table in group], groups[1:])
 
     def _write(
         self,
@@ -160,7 +160,7 @@ class GapCourse:
             except ServerUnreachable:
                 raise  # an answer holds for good, and the server comes back
             except (TableRefused, IncsnapError) as error:
-                answers.append(_whole(str(table), str(error)))
+                answers.append(_whole(table, str(error)))
         if not verified:
             return answers
         counts = {table.topic: table.partitions for table in verified}
@@ -210,7 +210,7 @@ class GapCourse:
         def write(keys: Sequence[bytes]) -> None:
             for own in _batched(keys, _LIST_KEYS):
                 file = self._gap.write_keys(len(self._answers) + 1, f"{place}-{len(answers)}", own)
-                answers.append(TableAnswer(name, file, len(own)))
+                answers.append(TableAnswer(table.shape.id.sql, file, len(own)))
 
         for keys in compared.keys(place, extra=True):
             write(readable_keys(format_, keys, name))
@@ -221,7 +221,7 @@ class GapCourse:
                 is_whole = True
                 break
             write(keys)
-        return [TableAnswer(name, whole=True), *deletions] if is_whole else answers
+        return [TableAnswer(table.shape.id.sql, whole=True), *deletions] if is_whole else answers
 
 
 def readable_keys(format_: TableFormat, keys: Sequence[bytes], table: str) -> list[bytes]:
@@ -269,9 +269,9 @@ def _ranges(connection: Connection[Any], settings: Settings, table: VerifiedTabl
     return ranges_of(connection, settings, table.shape.id, count) if count > 1 else [RangePart()]
 
 
-def _whole(table: str, reason: str) -> TableAnswer:
+def _whole(table: TableId, reason: str) -> TableAnswer:
     """Return the answer for a table that cannot be compared, and warn."""
     log.warning(
         "%s cannot be compared, so the table is read whole. Deletions made in the gap are not sent: %s", table, reason
     )
-    return TableAnswer(table, whole=True, reason=reason)
+    return TableAnswer(table.sql, whole=True, reason=reason)

@@ -28,6 +28,7 @@ from incsnap.verify.allowance import Allowance
 from incsnap.verify.live_job import ExpectedJob, LiveJob, live_job, paused_by
 from incsnap.verify.repair import TableRepair
 from signals import exact_json, send
+from signals.regex import literal
 
 log = logging.getLogger(__name__)
 
@@ -106,10 +107,11 @@ class SignalWay:
         name = f"{REPAIR_ID}{uuid4().hex[:12]}"
         absent = {"incsnap-absent": "delete"} if repair.deletes else {}
         keys = {"incsnap-keys": [exact_json.parsed(key) for key in repair.keys]}
-        data = send.snapshot_data([repair.table], chosen={**keys, **absent})
+        tables = [literal(repair.table)]
+        data = send.snapshot_data(tables, chosen={**keys, **absent})
         if len(exact_json.written(data)) > _SIGNAL_BYTES:
             self._topics[name] = self._write(f"{self._settings.topic_prefix}.{name}", repair)
-            data = send.snapshot_data([repair.table], chosen={"incsnap-keys-topic": self._topics[name], **absent})
+            data = send.snapshot_data(tables, chosen={"incsnap-keys-topic": self._topics[name], **absent})
         try:
             channel = send_signal(self._settings, name, "execute-snapshot", data, self.job.channel)
         except IncsnapError:

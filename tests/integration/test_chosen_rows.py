@@ -20,10 +20,17 @@ from incsnap.config.servers import MySqlSettings
 from incsnap.config.settings import Settings
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka import keys_topic
+from incsnap.kafka.announcements import StartFacts
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.mysql.watermarks import high_watermark
 from incsnap.planner import key_sources
+from incsnap.tables import TableId
 from incsnap.tasks import chunk as chunk_task
+from incsnap.verify import signal_way
+from incsnap.verify.allowance import Allowance
+from incsnap.verify.live_job import LiveJob
+from incsnap.verify.repair import TableRepair
+from incsnap.verify.signal_way import SignalWay
 from lab.addresses import MySqlAddress
 from lab.object_store import ObjectStore
 from signals import send
@@ -153,6 +160,29 @@ def test_an_absent_key_becomes_a_deletion_and_a_tombstone(
         assert (deletion.value["before"], deletion.value["after"]) == (None, None)
         assert deletion.value["source"]["snapshot"] == "incremental"
         assert deletion.value["source"]["table"] == "t"
+
+
+@pytest.mark.parametrize("name", ["a+b", "a$b", "a.b", "a`b"])
+def test_keys_of_a_repair_are_read_from_the_table_of_that_name_alone(
+    cursor: Cursor, make_job: Any, database: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    table = TableId(database, name)
+    for each in (table, TableId(database, "aab")):
+        cursor.execute(f"CREATE TABLE {each.sql} (id INT PRIMARY KEY)")
+    cursor.execute(f"INSERT INTO {table.sql} VALUES (1)")
+    job = make_job()
+    facts = StartFacts("start", "job")
+    monkeypatch.setattr(signal_way, "live_job", lambda *_, **__: LiveJob(facts, "file"))
+    no_log: Any = None
+    way = SignalWay(job.settings, "", 1.0, no_log, Allowance())
+
+    way.ask(TableRepair(str(table), "", (b'{"id":1}', b'{"id":2}'), {}, deletes=True))
+    to_end(job)
+
+    topic = f"{topic_prefix}.{database}.{'a.b' if name == 'a.b' else 'a_b'}"
+    assert read(job, topic) == [1]
+    assert {each.key["id"] for each in deleted(job, topic)} == {2}
+    assert not job.of(f"{topic_prefix}.{database}.aab")
 
 
 def test_a_row_that_is_inserted_in_its_window_is_not_deleted(

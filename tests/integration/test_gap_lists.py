@@ -222,8 +222,8 @@ def test_tables_that_cannot_be_compared_are_read_whole_and_named(
     assert "snapshot.select.statement.overrides chooses its rows" in caplog.text
     (answer,) = shop.gap(job).answers()
     assert {(each.table, each.whole, bool(each.reason)) for each in answer.tables} == {
-        ("shop.b", True, True),
-        ("shop.bare", True, True),
+        ("`shop`.`b`", True, True),
+        ("`shop`.`bare`", True, True),
     }
 
 

@@ -7,7 +7,9 @@ import pytest
 from incsnap.planner.signal_commands import CapturedTables, command_of
 from incsnap.snapshot.commands import Execute
 from incsnap.tables import TableId
-from signals.records import Chosen, Signal
+from signals.parse import parse
+from signals.records import Chosen, Signal, SignalRecord
+from signals.regex import literal
 
 ORDERS, SIGNALS = TableId("shop", "orders"), TableId("shop", "Signals")
 
@@ -67,3 +69,27 @@ def test_a_sample_may_be_one_of_several_tables() -> None:
 
     assert isinstance(command, Execute)
     assert [each.chosen and (each.chosen.every, each.chosen.seed) for each in command.collections] == [(10, 3)] * 2
+
+
+_MARKS = "$+()[].*?^|{}\\\"'` -#/\nä"
+
+
+@pytest.mark.parametrize("ignore_case", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(form.format(mark) for mark in _MARKS for form in ("a{0}b", "{0}b", "a{0}", "{0}b{0}", "a{0}{0}b")),
+        *("orders$2024", "o(1)", "a[1]", "a{1}", "`a`", '"a"', "`a`.`b`", r"\Qa\E", "[", "orders"),
+    ],
+)
+def test_a_literal_name_means_one_of_many_similar_tables(name: str, ignore_case: bool) -> None:
+    similar = ["ab", "aab", "aaab", "abb", "aXb", "a", "b", "a1", "aa", "o1", "order", "orders", f"{name}b", name * 2]
+    tables = [TableId("shop", each) for each in dict.fromkeys([*similar, name])]
+    data = {"type": "incremental", "data-collections": [literal(f"shop.{name}")]}
+
+    signal = parse(SignalRecord("s", "execute-snapshot", data))
+    assert isinstance(signal, Signal), signal
+    command = command_of(signal, "kafka", lambda: CapturedTables(tuple(tables), ignore_case), "")
+
+    assert isinstance(command, Execute)
+    assert [each.table for each in command.collections] == [TableId("shop", name)]

@@ -81,7 +81,7 @@ def test_a_number_of_any_other_size_is_refused(field: str, number: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"key": [{"id": 5}]}, "incsnap-key is unknown"),
+        ({"key": [{"id": 5}]}, "'incsnap-key' is unknown"),
         ({"keys": []}, "is not a list of keys"),
         ({"keys": {"id": 5}}, "is not a list of keys"),
         ({"keys": [5]}, "not the JSON of a key"),
@@ -110,6 +110,32 @@ def test_wrong_fields_are_refused_with_a_reason(fields: dict[str, Any], reason: 
     assert isinstance(signal, InvalidSignal)
     assert reason in signal.reason
     assert signal.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("incsnap_keys", "Write incsnap-keys."),
+        ("Incsnap-Keys", "Write incsnap-keys."),
+        (" incsnap-keys", "Write incsnap-keys."),
+        ("incsnap-keys\t", "Write incsnap-keys."),
+        ("INCSNAP_WHOLE_TABLE", "Write incsnap-whole-table."),
+        ("incsnap_key", "Known are incsnap-keys, "),
+        ("incsnapKeys", "Known are incsnap-keys, "),
+    ],
+)
+def test_a_misspelt_field_does_not_ask_for_the_whole_table(name: str, hint: str) -> None:
+    signal = parse(SignalRecord("s", "execute-snapshot", {"data-collections": ["shop.orders"], name: [{"id": 5}]}))
+    assert isinstance(signal, InvalidSignal)
+    assert f"{name!r} is unknown" in signal.reason
+    assert signal.hint.startswith(hint)
+
+
+@pytest.mark.parametrize("name", ["keys", "surrogate", "x-incsnap-keys", "Incsna"])
+def test_a_field_that_debezium_ignores_is_ignored(name: str) -> None:
+    signal = parse(SignalRecord("s", "execute-snapshot", {"data-collections": ["shop.orders"], name: [{"id": 5}]}))
+    assert isinstance(signal, Signal)
+    assert signal.chosen is None
 
 
 def test_keys_belong_to_one_table() -> None:

@@ -20,6 +20,7 @@ from incsnap.spark import session_job
 from incsnap.spark.session_job import Job, stop
 from incsnap.spark.source import STOP
 from lab.running_job import write_properties
+from signals.resolve import resolve
 from tests.support.properties import NEEDED
 
 
@@ -135,6 +136,30 @@ def test_keys_may_be_rows_of_a_dataframe(tmp_path: Path, monkeypatch: pytest.Mon
         {"id": 7, "part": None},
         {"id": 2**64 - 1},
     ]
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ("shop.aab", "shop.aab"),
+        (" shop.a+b ", "shop.a+b"),
+        ("`shop`.`a+b`", "shop.a+b"),
+        ('shop."a+b"', "shop.a+b"),
+        (r"shop\.aab", "shop.aab"),
+        ("shop.my.orders", "shop.my.orders"),
+        ("shop.orders$2024", "shop.orders$2024"),
+    ],
+)
+def test_a_table_is_named_and_no_other_one_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, expected: str
+) -> None:
+    sent: list[Any] = []
+    monkeypatch.setattr(session_job, "send_signal", lambda *signal: sent.append(signal[3]["data-collections"]))
+
+    job_in(tmp_path).reread(table, [{"id": 5}])
+
+    captured = ["shop.aab", "shop.a+b", "shop.my.orders", "shop.my_orders", "shop.orders$2024", "shop.orders"]
+    assert resolve(sent[0], captured).tables == (expected,)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from incsnap.checkpoint.gap_files import TableAnswer
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.gap_files import GapAnswer, GapFiles, TableAnswer
 from incsnap.errors import ServerUnreachable
+from incsnap.planner.gap_lists import GapLists
+from incsnap.planner.signal_commands import CapturedTables
+from incsnap.snapshot.commands import Execute
 from incsnap.tables import Column, TableId, TableShape
 from incsnap.verify import gap
 from incsnap.verify.allowance import Allowance
@@ -37,12 +43,14 @@ class Compared:
         yield self._keys[extra]
 
 
-def answers(folder: Path, rows: list[bytes], extra: list[bytes], of: int = 1000) -> list[TableAnswer]:
+def answers(
+    folder: Path, rows: list[bytes], extra: list[bytes], of: int = 1000, table: VerifiedTable = _TABLE
+) -> list[TableAnswer]:
     """Return the answers about a table of `of` rows, with these keys that differ and keys that the table lacks."""
     unused: Any = None  # neither Spark nor MySQL is asked
     course = GapCourse(unused, loaded_with().settings, str(folder), "job", Allowance())
     compared: Any = Compared(rows, extra)
-    return course._of_table(_TABLE, TableCounts(of, len(rows), len(extra)), compared, 0)
+    return course._of_table(table, TableCounts(of, len(rows), len(extra)), compared, 0)
 
 
 def test_a_key_that_no_row_can_have_keeps_no_other_deletion_back(
@@ -73,6 +81,21 @@ def test_a_table_with_many_differences_is_read_whole_and_its_deletions_are_liste
 
     assert whole.whole
     assert [each.count for each in deletions] == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["my.orders", " orders", "`orders`", "a.b`.`c", "orders"])
+def test_an_answer_means_its_table_whatever_its_name(tmp_path: Path, name: str) -> None:
+    shape = replace(_ORDERS, id=TableId("shop", name))
+    (row,) = answers(tmp_path, [b'{"id":1}'], [], table=replace(_TABLE, shape=shape))
+    whole = gap._whole(shape.id, "no key")
+    files = Files(str(tmp_path))
+    GapFiles(files, "job").write_answer(1, GapAnswer((row, whole), (str(shape.id),), is_last=True))
+    start: Any = Mock(batch=1, job_id="job", signal_positions={"gap": 0})
+
+    executes, _ = GapLists(loaded_with().settings.snapshot, files).commands(start, lambda: CapturedTables((shape.id,)))
+
+    commands = [each for each in executes if isinstance(each, Execute)]
+    assert [each.table for command in commands for each in command.collections] == [shape.id, shape.id]
 
 
 def test_a_server_that_is_away_gives_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock, patch
 
 import pytest
@@ -27,6 +28,7 @@ from incsnap.verify.signal_way import SignalWay, Waiting
 from signals.channels.file import SignalFile
 from signals.parse import parse
 from signals.records import Signal
+from signals.resolve import resolve
 from tests.support.properties import NEEDED, QUIET
 
 
@@ -190,6 +192,21 @@ def test_a_signal_has_the_keys_with_all_their_digits(tmp_path: Path) -> None:
     signal = parse(record)
     assert isinstance(signal, Signal)
     assert chosen_rows(signal) == ChosenRows(keys=f"[{key.decode()}]", deletes=True)
+
+
+@pytest.mark.parametrize("digits", [1, 3_000])
+def test_a_signal_means_only_the_table_that_differs(monkeypatch: pytest.MonkeyPatch, digits: int) -> None:
+    sent: list[Any] = []
+    way = way_to_a_job(monkeypatch, Allowance())
+    monkeypatch.setattr(signal_way, "send_signal", lambda *signal: sent.append(signal[3]["data-collections"]))
+    monkeypatch.setattr(SignalWay, "_write", lambda *_: "keys")
+
+    for table in ("d.t", "d.a+b"):
+        way.ask(TableRepair(table, f"p.{table}", (b"1" * digits,), {"wrong": 1}, deletes=True))
+
+    (plain,), (quoted,) = sent
+    assert plain == "d.t"
+    assert resolve([quoted], ["d.aab", "d.a+b"]).tables == ("d.a+b",)
 
 
 # -- waiting
