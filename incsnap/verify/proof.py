@@ -100,6 +100,7 @@ class LastRecord:
     tombstone: bool = False
     place: RowPlace | None = None  #: place of its event; None: it has none
     read_at: RowPlace | None = None  #: for a row of a snapshot: place of which the row is, or older; None: unknown
+    table: str = ""  #: table of its event, as db.table; "": unknown
     followed: bool = False  #: for a deletion without its tombstone: whether another record of the partition follows it
 
 
