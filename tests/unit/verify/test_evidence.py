@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +16,7 @@ from incsnap.columns.arrow import RecordBatch
 from incsnap.errors import ServerUnreachable, SinkError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
+from incsnap.kafka import connect_offsets
 from incsnap.kafka.announcements import Announcement, StartFacts
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import ConnectorOffsets, KeptOffset
@@ -24,10 +27,11 @@ from incsnap.snapshot.context import Request, SnapshotContext
 from incsnap.snapshot.delivered_place import complete_place
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.tables import Column, TableId, TableShape
+from incsnap.takeover.java_writing import write_map
 from incsnap.verify import both_sides, evidence
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.both_sides import LiveSides
-from incsnap.verify.evidence import Evidence
+from incsnap.verify.evidence import Evidence, connector_offsets
 from incsnap.verify.proof import RowPlace
 from incsnap.verify.record_reading import ROW, RecordForm
 from incsnap.verify.table_side import VerifiedTable
@@ -133,7 +137,7 @@ def of_connector(
 ) -> list[StreamPosition]:
     """Return the evidence of a prefix beside a connector's topic of offsets. `name`: that of the connector."""
 
-    def offsets(client: ClientSettings, topic: str) -> Mapping[tuple[str, str], KeptOffset]:
+    def offsets(client: object, topic: str) -> Mapping[tuple[str, str], KeptOffset]:
         assert topic == "offsets"
         if not kept:
             raise ServerUnreachable("Kafka does not describe the topic")
@@ -141,8 +145,8 @@ def of_connector(
 
     monkeypatch.setattr(evidence, "AnnouncementLog", lambda client, prefix: Log(owner))
     monkeypatch.setattr(evidence, "recorded_batches", lambda *given: _BATCHES)
-    monkeypatch.setattr(evidence, "kept_offsets", offsets)
-    return list(Evidence(ClientSettings("k:9092"), "shop", ConnectorOffsets("offsets", name)).shown())
+    monkeypatch.setattr(connect_offsets, "kept_offsets", offsets)
+    return list(Evidence(ClientSettings("k:9092"), "shop", ConnectorOffsets(("offsets",), name)).shown())
 
 
 def test_a_connector_has_delivered_what_it_has_committed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,6 +185,42 @@ def test_two_connectors_of_one_prefix_show_nothing_if_the_file_names_none(monkey
 
     assert of_connector(monkeypatch, *both, name="") == []
     assert of_connector(monkeypatch, *both) == [_COMMITTED]
+
+
+@pytest.mark.parametrize(
+    ("kept_as", "named_in", "expected"),
+    [
+        ("c", "worker", [_COMMITTED]),
+        ("kafka", "worker", [_COMMITTED]),
+        # The file of Debezium Server has the settings of both.
+        ("kafka", "connector", [_COMMITTED]),
+        ("other", "worker", []),
+        ("c", "nothing", []),
+    ],
+)
+def test_the_file_of_a_standalone_worker_or_of_debezium_server_has_the_offset(
+    kept_as: str, named_in: str, expected: Sequence[StreamPosition], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    offsets = tmp_path / "offsets"
+    kept = {"c": {"server": "other"}, kept_as: {"server": "shop"}}
+    offsets.write_bytes(
+        write_map({json.dumps([*each]).encode(): json.dumps(_CONTENT).encode() for each in kept.items()})
+    )
+    for name in ("connector", "worker"):
+        own = "name=c\n" if name == "connector" else "bootstrap.servers=k:9092\n"
+        more = f"offset.storage.file.filename={offsets}\n" if name == named_in else ""
+        (tmp_path / name).write_text(own + more)
+    places = connector_offsets(tmp_path / "connector", tmp_path / "worker")
+    monkeypatch.setattr(evidence, "AnnouncementLog", lambda client, prefix: Log(None))
+
+    assert list(Evidence(ClientSettings("k:9092"), "shop", places).shown()) == expected
+    assert (places is None) == (named_in == "nothing")
+
+
+def test_an_offset_in_a_file_that_cannot_be_read_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "AnnouncementLog", lambda client, prefix: Log(None))
+    places = ConnectorOffsets((), "c", "/nowhere/offsets")
+    assert list(Evidence(ClientSettings("k:9092"), "shop", places).shown()) == []
 
 
 # -- snapshots under way
@@ -236,7 +276,7 @@ def test_the_tables_of_a_snapshot_of_the_connector_are_under_way(
     content: dict[str, Any], tables: Sequence[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_connector(monkeypatch, KeptOffset("c", "shop", content))
-    under_way = Evidence(ClientSettings("k:9092"), "shop", ConnectorOffsets("offsets", "c")).under_way()
+    under_way = Evidence(ClientSettings("k:9092"), "shop", ConnectorOffsets(("offsets",), "c")).under_way()
 
     assert [each for each in ("d.t", "d.u") if under_way.has(each)] == list(tables)
 
