@@ -13,7 +13,7 @@ from typing import Any
 
 from incsnap.errors import ConfigError, shorten
 from incsnap.gtid import GtidSet
-from incsnap.takeover.java_objects import NotUnderstood, read_object
+from incsnap.kafka.java_objects import NotUnderstood, read_object
 
 _SNAPSHOT = "incremental_snapshot_"
 

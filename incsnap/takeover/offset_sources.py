@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from incsnap.config.job_file import StrPath
@@ -13,13 +10,7 @@ from incsnap.config.load import given_names
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.connect_offsets import KeptOffset, kept_offset, kept_offsets, name_there
-from incsnap.takeover.java_objects import NotUnderstood, read_object
-
-_WHERE = (
-    "Give the worker's file with --worker, or the offset with --offsets: a file with what GET /connectors/NAME/offsets"
-    " prints, or the file of a standalone worker or of Debezium Server (offset.storage.file.filename)."
-)
+from incsnap.kafka.connect_offsets import WHERE, ConnectorOffsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +28,15 @@ def find_offset(settings: Settings, file: StrPath, worker: str | None, given: st
     `worker`: file of its worker. `given`: file with the offset, which is read instead. Raise ConfigError if no place is
     named, or if the place has no offset of this connector. Raise ServerUnreachable if Kafka does not answer.
     """
-    own, of_worker = given_names(file, worker)
-    name, prefix = own.get("name", ""), settings.topic_prefix
+    places = ConnectorOffsets.of(*given_names(file, worker), given)
+    if not places.file and not places.topics:
+        raise ConfigError("neither file says where the connector's offset is kept", WHERE)
+    name, prefix = places.connector, settings.topic_prefix
     known: list[str] = []
-    for where, offsets in _offsets(settings, {**of_worker, **own}, given):
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    for where, offsets in places.places(client):
         of_prefix = [each for each in offsets if each.server == prefix and each.content]
-        there = name_there(of_prefix, name, prefix)
-        chosen = [each for each in of_prefix if each.connector in ("", there)] if name else of_prefix
+        chosen = places.own(offsets, prefix)
         if not chosen and given and len(of_prefix) == 1:
             chosen = of_prefix
         if len(chosen) == 1 and chosen[0].content is not None:
@@ -63,40 +56,3 @@ def find_offset(settings: Settings, file: StrPath, worker: str | None, given: st
 
 #: The repair where the connector's name is needed.
 NAME_IT = "Add the line `name` to the connector's file, with the connector's name in Kafka Connect."
-
-
-def _offsets(
-    settings: Settings, named: Mapping[str, str], given: str | None
-) -> Iterator[tuple[str, Sequence[KeptOffset]]]:
-    """Yield each place of offsets in words, with all offsets there. A worker reads the connector's own topic first.
-
-    Raise ConfigError if no place is named.
-    """
-    if path := given or named.get("offset.storage.file.filename"):
-        yield f"The file {path}", _in_file(Path(path))
-        return
-    topics = dict.fromkeys(filter(None, map(named.get, ("offsets.storage.topic", "offset.storage.topic"))))
-    if not topics:
-        raise ConfigError("neither file says where the connector's offset is kept", _WHERE)
-    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
-    for topic in topics:
-        yield f"The topic {topic}", list(kept_offsets(client, topic).values())
-
-
-def _in_file(path: Path) -> list[KeptOffset]:
-    """Return the offsets in a file. Raise ConfigError if it cannot be read, or has another form."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"the file with offsets cannot be read: {error}", _WHERE) from None
-    try:
-        if content.startswith(b"\xac\xed"):
-            kept = read_object(content)
-            in_map = [kept_offset(key, value) for key, value in kept.items()]
-            return [each for each in in_map if each is not None]
-        return [
-            KeptOffset("", str(each["partition"]["server"]), each.get("offset"))
-            for each in json.loads(content)["offsets"]
-        ]
-    except (NotUnderstood, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(f"{path} has no offsets of Kafka Connect: {error}", _WHERE) from None

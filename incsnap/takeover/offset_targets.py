@@ -13,9 +13,9 @@ from confluent_kafka import KafkaException, Producer
 from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import kept_offset, kept_offsets, name_there
+from incsnap.kafka.java_objects import NotUnderstood, read_object
 from incsnap.takeover.connect_rest import RequestRefused, request
 from incsnap.takeover.hand_back import HandBack
-from incsnap.takeover.java_objects import NotUnderstood, read_object
 from incsnap.takeover.java_writing import write_map
 
 _SECONDS = 30.0

@@ -38,6 +38,10 @@ _KEYS_OF_STEP = 10_000
 _UNDECIDED_SECONDS, _LOOK_SECONDS = 5.0, 0.05
 #: A place behind all others.
 _EVERYTHING = RowPlace(1 << 62, 0)
+#: Offsets in which the newest record of a partition is looked for.
+_NEWEST_OFFSETS = 100
+#: `source.snapshot` of rows of a first snapshot of Debezium, and of the last row of each table. `last`: of all tables.
+_FIRST_SNAPSHOT, _LAST_ROWS = ("first", "first_in_data_collection", "true"), ("last_in_data_collection", "last")
 #: The kind of a FLOAT that a SELECT of MySQL may have printed, with six digits.
 _PRINTED_FLOAT = "printed float"
 
@@ -74,6 +78,8 @@ class LiveSides:
         self._owners: dict[TopicKey, list[VerifiedTable]] = {}
         #: Offset of a record of each partition, the last one that is known.
         self._newest: dict[tuple[str, int], int] = {}
+        #: End of each partition, and `source.snapshot` of the newest record before that end; "" without one.
+        self._markers: dict[tuple[str, int], tuple[int, str]] = {}
         self.ends: dict[tuple[str, int], int] = {}
         self.histories: dict[TopicKey, History] = {}
         self.facts: dict[tuple[str, int], PartitionFacts] = {}
@@ -123,7 +129,44 @@ class LiveSides:
         end = place_in_log(*watermarks.high_watermark(self._connection))
         places = (place for each in self.facts.values() for place in (each.last, each.snapshot) if place)
         weak = max((place for place in places if place <= end), default=None)
-        return TopicNow(self, self._rows, self._homes, delivered, undecided, weak, end)
+        unsent = () if weak is None else self._unsent(weak)
+        return TopicNow(self, self._rows, self._homes, delivered, undecided, weak, end, unsent)
+
+    def _unsent(self, weak: RowPlace) -> Collection[str]:
+        """Return the topics whose rows a first snapshot of Debezium has not all sent. `weak`: highest place of all.
+
+        Debezium streams once the snapshot is over, and all rows of the snapshot have the place of its beginning. So the
+        snapshot may be under way if they have the highest place. A topic has all of its rows if the last one is its
+        newest record. A topic without rows of the snapshot has its turn before the last row of all tables.
+        """
+        self._note_markers([each for each, facts in self.facts.items() if facts.snapshot == weak])
+        newest: dict[str, set[str]] = {topic: set() for topic in self._tables}
+        for partition, (_, marker) in self._markers.items():
+            if self.facts[partition].snapshot == weak:
+                newest[partition[0]].add(marker)
+        markers = {marker for each in newest.values() for marker in each}
+        if markers.isdisjoint((*_FIRST_SNAPSHOT, *_LAST_ROWS)):
+            return ()
+        return [
+            topic
+            for topic, own in newest.items()
+            if own.isdisjoint(_LAST_ROWS) and ("last" not in markers or not own.isdisjoint(_FIRST_SNAPSHOT))
+        ]
+
+    def _note_markers(self, partitions: Collection[tuple[str, int]]) -> None:
+        """Note `source.snapshot` of the newest record of each of `partitions`."""
+        changed = [each for each in partitions if self._markers.get(each, (-1, ""))[0] != self.ends[each]]
+        if not changed:
+            return
+        firsts = topic_ends(self._client, self._counts, first=True)
+        begins = {each: max(firsts[each], self.ends[each] - _NEWEST_OFFSETS) for each in changed}
+        self._markers.update({each: (self.ends[each], "") for each in changed})
+        parts = parts_between(begins, {each: self.ends[each] for each in changed})
+        for records in self._allowance.steps(read_parts(self._client, parts, self._forms)):
+            with self._allowance.work():
+                for newest in records.slice(max(0, len(records) - 1)).to_pylist():
+                    partition = newest["topic"], newest["partition"]
+                    self._markers[partition] = (self.ends[partition], newest["snapshot"] or "")
 
     def _ends(self, *, decided: bool) -> tuple[dict[tuple[str, int], int], Collection[tuple[str, int]]]:
         """Return the ends of the partitions, and the partitions that may lack what was delivered.
@@ -214,6 +257,7 @@ class TopicNow:
     #: Where the server's binlog ended behind the reading. A record of a later place is of another server, before a
     #: failover.
     end: RowPlace
+    unsent: Collection[str] = ()  #: topics whose rows a first snapshot of Debezium has not all sent
 
     def record(self, key: TopicKey) -> LastRecord | None:
         """Return the last record of the key. Its row is the table's if only the spelling of values differs."""
@@ -243,7 +287,10 @@ class TopicNow:
         is_decided = not any((key[0], number) in self.undecided for number in numbers)
         shown = (own, self.delivered if is_decided else None)
         strong = [place for place in shown if place is not None and self._is_here(place)]
-        return Reached(max(strong, default=None), self.weak)
+        # A first snapshot under way shows nothing about keys whose rows it has not read yet.
+        is_read = record is not None and record.read_at == self.weak
+        weak = self.weak if is_read or key[0] not in self.unsent else None
+        return Reached(max(strong, default=None), weak)
 
     def _is_here(self, place: RowPlace) -> bool:
         """Whether the place is in the binlog of the server that is asked, as far as its end tells."""

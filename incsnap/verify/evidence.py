@@ -18,7 +18,7 @@ from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.kafka.announcement_log import AnnouncementLog
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.connect_offsets import ConnectorOffsets, kept_offsets
+from incsnap.kafka.connect_offsets import ConnectorOffsets
 from incsnap.kafka.refusals import ClientError
 from incsnap.planner.kafka_state import recorded_batches
 from incsnap.snapshot.delivered_place import DeliveredPlace, delivered_place
@@ -29,13 +29,12 @@ _COLLECTIONS = "incremental_snapshot_collections"
 
 
 def connector_offsets(file: StrPath, worker: StrPath | None) -> ConnectorOffsets | None:
-    """Return where the offsets of the connector in `file` are; None if neither file names a topic.
+    """Return where the offsets of the connector in `file` are; None if neither file names a place.
 
     `worker` is the file of a Connect worker. Raise ConfigError if a file cannot be parsed.
     """
-    own, of_worker = given_names(file, worker)
-    topic = own.get("offsets.storage.topic") or of_worker.get("offset.storage.topic") or ""
-    return ConnectorOffsets(topic, own.get("name", "")) if topic else None
+    places = ConnectorOffsets.of(*given_names(file, worker))
+    return places if places.file or places.topics else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +96,10 @@ class Evidence:
         if self._offsets is None:
             return {}
         try:
-            kept = kept_offsets(self._client, self._offsets.topic).values()
+            places = (self._offsets.own(kept, self._prefix) for _, kept in self._offsets.places(self._client))
+            chosen = next(filter(None, places), [])
         except IncsnapError:
             return {}
-        name = self._offsets.connector
-        chosen = [each for each in kept if each.server == self._prefix and name in ("", each.connector)]
         return (chosen[0].content if len(chosen) == 1 else None) or {}
 
 

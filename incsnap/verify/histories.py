@@ -52,8 +52,8 @@ def note_records(records: RecordBatch, histories: dict[TopicKey, History], *, on
 
     `only`: add only to histories that are there.
     """
-    names = ("topic", "key", "partition", "offset", "state", "row", "is_snapshot", "file", "pos", "row_number")
-    for topic, key, partition, offset, state, row, is_read, file, pos, number in zip(
+    names = ("topic", "key", "partition", "offset", "state", "row", "is_snapshot", "file", "pos", "row_number", "table")
+    for topic, key, partition, offset, state, row, is_read, file, pos, number, table in zip(
         *(records.column(name).to_pylist() for name in names), strict=True
     ):
         if only and (topic, key) not in histories:
@@ -64,8 +64,8 @@ def note_records(records: RecordBatch, histories: dict[TopicKey, History], *, on
         known = place_in_log(file, pos, number) if file else None
         place, read_at = (None, known) if is_read else (known, None)
         if state == TOMBSTONE and history.record is not None:
-            place = history.record.place
-        history.record = LastRecord(row, partition, offset, state == TOMBSTONE, place, read_at)
+            place, table = history.record.place, history.record.table
+        history.record = LastRecord(row, partition, offset, state == TOMBSTONE, place, read_at, table or "")
 
 
 def note_places(records: RecordBatch, facts: dict[tuple[str, int], PartitionFacts]) -> None:

@@ -30,8 +30,9 @@ a record of an event at place *p* shows that the partition has every event befor
 highest one (`reached_by`): a connector that was killed repeats events, and while it does so a key may be back at an
 older row. The places of other partitions show only that the connector has read so far. Their records may arrive
 earlier. The record of a row that a snapshot has read shows no more: the snapshot may not have come to other rows. Both
-are **weak** evidence. A difference that rests on weak evidence is looked at again after a stated time
-(`incsnap.verify.rounds`), and the report says so.
+are **weak** evidence. Rows of a first snapshot that is under way are none for the keys that it has not read yet: it
+has still to send their rows (`LiveSides._unsent`). A difference that rests on weak evidence is looked at again after a
+stated time (`incsnap.verify.rounds`), and the report says so.
 
 A record at place *p* shows nothing about the other event at *p*: a change of a key is two records, one for each key.
 Only the record of *k* itself shows that the partition has the event of *k* at its place (`has_reached`).
@@ -100,6 +101,7 @@ class LastRecord:
     tombstone: bool = False
     place: RowPlace | None = None  #: place of its event; None: it has none
     read_at: RowPlace | None = None  #: for a row of a snapshot: place of which the row is, or older; None: unknown
+    table: str = ""  #: table of its event, as db.table; "": unknown
     followed: bool = False  #: for a deletion without its tombstone: whether another record of the partition follows it
 
 

@@ -6,6 +6,7 @@ Rows stay the bytes that stand in the record, and nothing is parsed. Envelopes a
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -62,6 +63,10 @@ _SOURCE = (
     r'"snapshot":(?:null|"?(?P<snapshot>[a-z_]+)"?),.*?'
     r'"file":"(?P<file>[^"]+)","pos":(?P<pos>[0-9]+),"row":(?P<row>[0-9]+)'
 )
+
+
+_SNAPSHOT = r'"snapshot":"?(?P<snapshot>[a-z_]+)"?'
+_TABLE = rf'"db":(?P<db>{_TEXT}),.*?"table":(?P<table>{_TEXT})'
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,7 @@ class Reading:
     rows: Spans  #: rows; length 0 for a record without one
     is_snapshot: npt.NDArray[np.bool_]  #: whether a snapshot has read the row
     places: tuple[Array, Array, Array] | None = None  #: columns file, pos and row_number of VALUES; None: not asked for
+    sources: Spans | None = None  #: texts that have `source`; length 0 for a record without one; None: no envelopes
 
     @property
     def rows_or_null(self) -> BytesArray:
@@ -194,6 +200,20 @@ class Reading:
         rows = binary(self.rows)
         is_row = self.state == ROW
         return rows if is_row.all() else pc.if_else(pa.array(is_row), rows, None)
+
+    def source_columns(self) -> tuple[Array, Array]:
+        """Return `source.snapshot` of each record, and its table as db.table. Both are null if the record has none."""
+        if self.sources is None:
+            absent = pa.nulls(len(self.state), pa.string())
+            return absent, absent
+        texts = binary(self.sources)
+        snapshot = pc.struct_field(pc.extract_regex(texts, _SNAPSHOT), "snapshot").cast(pa.string())
+        parts = pc.extract_regex(texts, _TABLE)
+        names = [pc.struct_field(parts, name) for name in ("db", "table")]
+        # The names are texts of JSON. Most records have the same ones.
+        listed = pc.binary_join_element_wise(*names, b",").dictionary_encode()
+        tables = [".".join(json.loads(b"[%s]" % each)) for each in listed.dictionary.to_pylist()]
+        return snapshot, pa.array(tables, pa.string()).take(listed.indices)
 
 
 def read(values: BytesArray, form: RecordForm, *, places: bool = True) -> Reading:
@@ -212,7 +232,7 @@ def read(values: BytesArray, form: RecordForm, *, places: bool = True) -> Readin
     rows = envelopes.rows
     if form.respelled and form.value_avro is None:
         rows = spans_of(respelled(binary(rows), form.doubles))
-    return Reading(state, rows, envelopes.kinds == ord("r"), named)
+    return Reading(state, rows, envelopes.kinds == ord("r"), named, envelopes.sources)
 
 
 def read_values(values: BytesArray, form: RecordForm) -> RecordBatch:
@@ -241,13 +261,14 @@ def read_rows(values: BytesArray, form: RecordForm) -> tuple[Array, BytesArray]:
 def _read_by_patterns(values: BytesArray, form: RecordForm, *, places: bool) -> Reading:
     """Return what values of any form say, in ten times the time of `find_envelopes`."""
     payload, absent = _bare(values, form), values.is_null()
-    batch = _envelopes(payload, absent) if form.envelope else _rows(payload, absent, form)
+    batch, source = _envelopes(payload, absent) if form.envelope else (_rows(payload, absent, form), None)
     rows = batch.column("row")
     if form.respelled and form.value_avro is None:
         rows = respelled(rows, form.doubles)
     named = (batch.column("file"), batch.column("pos"), batch.column("row_number")) if places else None
     is_read = np.asarray(batch.column("is_snapshot").to_numpy(zero_copy_only=False))
-    return Reading(batch.column("state").to_numpy(), spans_of(rows), is_read, named)
+    sources = None if source is None else spans_of(source)
+    return Reading(batch.column("state").to_numpy(), spans_of(rows), is_read, named, sources)
 
 
 def _without_frame(values: BytesArray, frame: str) -> BytesArray:
@@ -266,15 +287,17 @@ def _without_schema(values: BytesArray, before: str = _PAYLOAD) -> BytesArray:
     return pc.if_else(pc.equal(bare, values), values, stripped)
 
 
-def _envelopes(payload: BytesArray, absent: BytesArray) -> RecordBatch:
+def _envelopes(payload: BytesArray, absent: BytesArray) -> tuple[RecordBatch, BytesArray]:
+    """Return the columns of VALUES, and the texts of `source`."""
     parts = pc.extract_regex(payload, "^" + _ENVELOPE)
     after, op = pc.struct_field(parts, "after"), pc.struct_field(parts, "op")
     matched = pc.and_(parts.is_valid(), pc.is_in(op, pa.array([b"c", b"u", b"r", b"d", b"t"])).fill_null(False))
-    source = pc.extract_regex(pc.struct_field(parts, "source"), _SOURCE)
+    text = pc.struct_field(parts, "source")
+    source = pc.extract_regex(text, _SOURCE)
     is_row = pc.and_(matched, pc.is_in(op, pa.array([b"c", b"u", b"r"]))).fill_null(False)
     others = pc.if_else(matched, pc.if_else(pc.equal(op, b"t"), TRUNCATED, DELETION), UNREADABLE)
     state = pc.if_else(absent, TOMBSTONE, pc.if_else(is_row, ROW, others))
-    return pa.RecordBatch.from_arrays(
+    batch = pa.RecordBatch.from_arrays(
         [
             state.cast(pa.int8()),
             pc.if_else(is_row, after, None),
@@ -285,6 +308,7 @@ def _envelopes(payload: BytesArray, absent: BytesArray) -> RecordBatch:
         ],
         schema=VALUES,
     )
+    return batch, text
 
 
 def _rows(payload: BytesArray, absent: BytesArray, form: RecordForm) -> RecordBatch:

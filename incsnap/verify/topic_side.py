@@ -32,6 +32,9 @@ TOPIC_RECORDS = pa.schema(
         ("offset", pa.int64()),
         ("time", pa.int64()),
         *VALUES,
+        # `source.snapshot`, and the table of `source` as db.table; null if the record has none
+        ("snapshot", pa.string()),
+        ("table", pa.string()),
     ]
 )
 #: Seconds without a record or an answer after which Kafka counts as lost.
@@ -240,7 +243,7 @@ def _columns(part: PartitionPart, messages: Sequence[Message], form: RecordForm,
     keys = _keys(messages, form)
     reading = _refusing(read(_values(messages, form), form, places=places), keys)
     offsets, times = _offsets_and_times(messages)
-    unknown = [pa.nulls(n, field.type) for field in list(VALUES)[3:]]
+    unknown = [pa.nulls(n, field.type) for field in list(TOPIC_RECORDS)[8:]]
     arrays = [
         pa.repeat(pa.scalar(part.topic), n),
         keys,
@@ -250,7 +253,7 @@ def _columns(part: PartitionPart, messages: Sequence[Message], form: RecordForm,
         pa.array(reading.state),
         reading.rows_or_null,
         pa.array(reading.is_snapshot),
-        *(reading.places or unknown),
+        *((*reading.places, *reading.source_columns()) if reading.places is not None else unknown),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=TOPIC_RECORDS)
 

@@ -12,6 +12,7 @@ from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
+from incsnap.kafka.java_objects import read_object
 from incsnap.snapshot.commands import ChosenRows, DataCollection
 from incsnap.snapshot.context import Request, Scan, SnapshotContext
 from incsnap.snapshot.offset import Offset, TopicLayout
@@ -19,7 +20,6 @@ from incsnap.tables import TableId
 from incsnap.takeover.connector_offset import RunningSnapshot, WaitingTable
 from incsnap.takeover.continued_snapshot import requests_of
 from incsnap.takeover.handed_snapshot import fields_of_snapshot
-from incsnap.takeover.java_objects import read_object
 from lab.addresses import MySqlAddress
 from tests.support.planned_job import settings_of
 

@@ -34,8 +34,8 @@ from tests.support.planned_job import settings_of
 
 pytestmark = pytest.mark.servers
 
-_SOURCE = '{"version":"3","snapshot":"false","file":"%s","pos":%d,"row":0}'
-_RECORD = '{"before":null,"after":{"id":%d},"source":' + _SOURCE + ',"op":"c"}'
+_SOURCE = '{"version":"3","snapshot":"%s","file":"%s","pos":%d,"row":0}'
+_RECORD = '{"before":null,"after":{"id":%d},"source":' + _SOURCE + ',"op":"%s"}'
 _PARTITIONS = 2
 
 
@@ -63,9 +63,9 @@ class Topic:
         with self.connection.cursor() as cursor:
             cursor.execute(statement)
 
-    def send(self, partition: int, number: int, place: tuple[str, int]) -> None:
-        """Write the record of a row that was inserted at `place`."""
-        value = _RECORD % (number, *place)
+    def send(self, partition: int, number: int, place: tuple[str, int], snapshot: str = "false") -> None:
+        """Write the record of a row that was inserted at `place`, or that a snapshot of this place has read."""
+        value = _RECORD % (number, snapshot, *place, "c" if snapshot == "false" else "r")
         self._producer.produce(self.name, value, f'{{"id":{number}}}', partition)
         assert self._producer.flush(30) == 0
 
@@ -106,6 +106,17 @@ def test_a_place_that_the_servers_binlog_does_not_have_yet_is_of_another_server(
     for partition in range(_PARTITIONS):
         topic.send(partition, partition, ("binlog.900000", 120))
     assert topic.reached(0) == Reached(None, None)
+
+
+def test_rows_of_a_first_snapshot_under_way_show_nothing_until_its_last_row_is_there(topic: Topic) -> None:
+    here = watermarks.high_watermark(topic.connection)
+    topic.send(0, 0, here, "first")
+    topic.send(1, 1, here, "true")
+    assert topic.reached(1) == Reached(None, place_in_log(*here))
+    assert topic.reached(9) == Reached(None, None)
+
+    topic.send(0, 2, here, "last")
+    assert topic.reached(9) == Reached(None, place_in_log(*here))
 
 
 def test_a_topic_that_gets_more_partitions_meanwhile_is_not_judged(topic: Topic) -> None:

@@ -184,6 +184,31 @@ def test_each_form_is_read_and_keys_with_an_odd_history_are_listed(play: Capture
             assert {key["id"] for key in keys} == {3, 4, 7}
 
 
+def test_a_row_of_a_hidden_table_in_the_same_topic_is_not_extra(play: CapturedDatabase) -> None:
+    table = TableId(play.database, "t")
+    with play.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table.sql} (id INT PRIMARY KEY)")
+        cursor.execute(f"INSERT INTO {table.sql} VALUES (1)")
+    own = {**play.properties(), "table.include.list": f"{play.database}\\..*"}
+    records = [
+        json_record({"id": number}, {
+            "before": None,
+            "after": {"id": number},
+            "source": {"version": "3", "snapshot": "false", "db": play.database, "sequence": None, "table": name,
+                       "gtid": None, "file": "binlog.000001", "pos": 10 + number, "row": 0},
+            "transaction": None,
+            "op": "c",
+            "ts_ms": 1,
+        })
+        for number, name in ((1, "t"), (2, "hidden"), (3, "t"))
+    ]  # fmt: skip
+    with launched_session(read(str(write_properties(play.folder / "all.properties", own))).settings) as spark:
+        report = compared(spark, play, table, play.prefix, own, records)
+
+    kinds = {each.key: each.kind for each in report.differences}
+    assert (report.refused, kinds) == ("", {b'{"id":2}': "unverifiable", b'{"id":3}': "extra"})
+
+
 def test_converted_times_and_flattened_points_are_compared(play: CapturedDatabase) -> None:
     table = TableId(play.database, "stops")
     with play.connect() as connection, connection.cursor() as cursor:

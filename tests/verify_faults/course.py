@@ -82,7 +82,7 @@ def run_form(
         offsets = None
         if form.delivered or random.random() < 0.5:
             with play.connect() as connection:
-                offsets = ConnectorOffsets(deliver_everything(connection, servers.kafka, prefix), "")
+                offsets = ConnectorOffsets((deliver_everything(connection, servers.kafka, prefix),), "")
         names = tuple(str(table.id) for table in tables)
         read = from_properties(play.properties({**settings, "topic.prefix": prefix})).settings
         began = time.monotonic()

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from incsnap.takeover.java_objects import NotUnderstood, read_object
+from incsnap.kafka.java_objects import NotUnderstood, read_object
 
 _NUMBERS = (
     "aced0005757200135b4c6a6176612e6c616e672e4f626a6563743b90ce589f1073296c0200007870000000097372000e6a61"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from incsnap.takeover.java_objects import read_object
+from incsnap.kafka.java_objects import read_object
 from incsnap.takeover.java_writing import write_key, write_map
 
 #: `new Object[]{5L, 7L, "ü", "x", -1L}` as Java writes it.

@@ -12,8 +12,8 @@ import pytest
 
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
+from incsnap.kafka.java_objects import read_object
 from incsnap.takeover.hand_back import HandBack
-from incsnap.takeover.java_objects import read_object
 from incsnap.takeover.java_writing import write_map
 from incsnap.takeover.offset_sources import find_offset
 from incsnap.takeover.offset_targets import to_file

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from incsnap.columns.arrow import RecordBatch
 from incsnap.errors import ServerUnreachable, SinkError
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
+from incsnap.kafka import connect_offsets
 from incsnap.kafka.announcements import Announcement, StartFacts
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import ConnectorOffsets, KeptOffset
@@ -21,12 +26,16 @@ from incsnap.snapshot.commands import DataCollection
 from incsnap.snapshot.context import Request, SnapshotContext
 from incsnap.snapshot.delivered_place import complete_place
 from incsnap.snapshot.offset import Offset, TopicLayout
-from incsnap.tables import TableId
+from incsnap.tables import Column, TableId, TableShape
+from incsnap.takeover.java_writing import write_map
 from incsnap.verify import both_sides, evidence
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.both_sides import LiveSides
-from incsnap.verify.evidence import Evidence
+from incsnap.verify.evidence import Evidence, connector_offsets
 from incsnap.verify.proof import RowPlace
+from incsnap.verify.record_reading import ROW, RecordForm
+from incsnap.verify.table_side import VerifiedTable
+from incsnap.verify.topic_side import TOPIC_RECORDS, PartitionPart
 
 _SERVER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
@@ -128,7 +137,7 @@ def of_connector(
 ) -> list[StreamPosition]:
     """Return the evidence of a prefix beside a connector's topic of offsets. `name`: that of the connector."""
 
-    def offsets(client: ClientSettings, topic: str) -> Mapping[tuple[str, str], KeptOffset]:
+    def offsets(client: object, topic: str) -> Mapping[tuple[str, str], KeptOffset]:
         assert topic == "offsets"
         if not kept:
             raise ServerUnreachable("Kafka does not describe the topic")
@@ -136,8 +145,8 @@ def of_connector(
 
     monkeypatch.setattr(evidence, "AnnouncementLog", lambda client, prefix: Log(owner))
     monkeypatch.setattr(evidence, "recorded_batches", lambda *given: _BATCHES)
-    monkeypatch.setattr(evidence, "kept_offsets", offsets)
-    return list(Evidence(ClientSettings("k:9092"), "shop", ConnectorOffsets("offsets", name)).shown())
+    monkeypatch.setattr(connect_offsets, "kept_offsets", offsets)
+    return list(Evidence(ClientSettings("k:9092"), "shop", ConnectorOffsets(("offsets",), name)).shown())
 
 
 def test_a_connector_has_delivered_what_it_has_committed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +185,42 @@ def test_two_connectors_of_one_prefix_show_nothing_if_the_file_names_none(monkey
 
     assert of_connector(monkeypatch, *both, name="") == []
     assert of_connector(monkeypatch, *both) == [_COMMITTED]
+
+
+@pytest.mark.parametrize(
+    ("kept_as", "named_in", "expected"),
+    [
+        ("c", "worker", [_COMMITTED]),
+        ("kafka", "worker", [_COMMITTED]),
+        # The file of Debezium Server has the settings of both.
+        ("kafka", "connector", [_COMMITTED]),
+        ("other", "worker", []),
+        ("c", "nothing", []),
+    ],
+)
+def test_the_file_of_a_standalone_worker_or_of_debezium_server_has_the_offset(
+    kept_as: str, named_in: str, expected: Sequence[StreamPosition], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    offsets = tmp_path / "offsets"
+    kept = {"c": {"server": "other"}, kept_as: {"server": "shop"}}
+    offsets.write_bytes(
+        write_map({json.dumps([*each]).encode(): json.dumps(_CONTENT).encode() for each in kept.items()})
+    )
+    for name in ("connector", "worker"):
+        own = "name=c\n" if name == "connector" else "bootstrap.servers=k:9092\n"
+        more = f"offset.storage.file.filename={offsets}\n" if name == named_in else ""
+        (tmp_path / name).write_text(own + more)
+    places = connector_offsets(tmp_path / "connector", tmp_path / "worker")
+    monkeypatch.setattr(evidence, "AnnouncementLog", lambda client, prefix: Log(None))
+
+    assert list(Evidence(ClientSettings("k:9092"), "shop", places).shown()) == expected
+    assert (places is None) == (named_in == "nothing")
+
+
+def test_an_offset_in_a_file_that_cannot_be_read_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "AnnouncementLog", lambda client, prefix: Log(None))
+    places = ConnectorOffsets((), "c", "/nowhere/offsets")
+    assert list(Evidence(ClientSettings("k:9092"), "shop", places).shown()) == []
 
 
 # -- snapshots under way
@@ -231,7 +276,7 @@ def test_the_tables_of_a_snapshot_of_the_connector_are_under_way(
     content: dict[str, Any], tables: Sequence[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_connector(monkeypatch, KeptOffset("c", "shop", content))
-    under_way = Evidence(ClientSettings("k:9092"), "shop", ConnectorOffsets("offsets", "c")).under_way()
+    under_way = Evidence(ClientSettings("k:9092"), "shop", ConnectorOffsets(("offsets",), "c")).under_way()
 
     assert [each for each in ("d.t", "d.u") if under_way.has(each)] == list(tables)
 
@@ -256,6 +301,103 @@ def delivered(monkeypatch: pytest.MonkeyPatch, *shown: StreamPosition) -> RowPla
     sides = LiveSides(nobody, nobody, nobody, {}, written, Allowance())
     sides.low()
     return sides._delivered()
+
+
+_Records = Mapping[tuple[str, int], Sequence[tuple[str, int]]]
+
+
+def weakly(
+    monkeypatch: pytest.MonkeyPatch, records: _Records, key: bytes = b"new", before: _Records | None = None
+) -> dict[str, int | None]:
+    """Return the position of the weak evidence about `key`, by topic.
+
+    `records`: `source.snapshot` and the position of each record, by partition. The keys of records are their offsets.
+    `before`: those of an earlier round, if there is one.
+    """
+    now: dict[str, _Records] = {"now": before or records}
+
+    def read(client: ClientSettings, parts: Sequence[PartitionPart], forms: object) -> Iterator[RecordBatch]:
+        for part in parts:
+            listed = list(enumerate(now["now"][part.topic, part.partition]))[part.begin : part.end]
+            place = {"topic": part.topic, "partition": part.partition, "time": 0, "state": ROW, "row": b"{}"}
+            yield pa.RecordBatch.from_pylist(
+                [
+                    {**place, "key": b"%d" % at, "offset": at, "is_snapshot": snapshot != "false",
+                     "file": "binlog.000001", "pos": pos, "row_number": 0, "snapshot": snapshot}
+                    for at, (snapshot, pos) in listed
+                ],
+                TOPIC_RECORDS,
+            )  # fmt: skip
+
+    def ends(client: object, counts: object, *, first: bool = False) -> dict[tuple[str, int], int]:
+        return {each: 0 if first else len(listed) for each, listed in now["now"].items()}
+
+    delivered(monkeypatch)
+    monkeypatch.setattr(both_sides, "partition_counts", lambda admin, counts: counts)
+    monkeypatch.setattr(both_sides, "topic_ends", ends)
+    monkeypatch.setattr(both_sides, "read_parts", read)
+    tables = {}
+    for topic in dict.fromkeys(topic for topic, _ in records):
+        shape = TableShape(TableId("d", topic), (Column("id", "int"),), (0,))
+        count = sum(each == topic for each, _ in records)
+        tables[topic] = [VerifiedTable(shape, topic, count, RecordForm(True, False, False))]
+    written: Any = SimpleNamespace(shown=lambda: iter(()))
+    nobody: Any = None
+    sides = LiveSides(nobody, nobody, nobody, tables, written, Allowance())
+    sides.ends = dict.fromkeys(records, 0)
+    keys = [(topic, key) for topic in tables]
+    sides.low()
+    sides.topic(keys)
+    now["now"] = records
+    seen = sides.topic(keys)
+    places = {topic: seen.reached((topic, key)).weak for topic in tables}
+    return {topic: None if place is None else place.pos for topic, place in places.items()}
+
+
+_BEGUN = [("first", 50), ("true", 50)]
+
+
+def test_rows_of_a_first_snapshot_under_way_show_nothing_about_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert weakly(monkeypatch, {("t", 0): _BEGUN}) == {"t": None}
+    assert weakly(monkeypatch, {("t", 0): _BEGUN, ("t", 1): []}) == {"t": None}
+    # The snapshot has read the row of this key.
+    assert weakly(monkeypatch, {("t", 0): _BEGUN}, key=b"1") == {"t": 50}
+
+
+def test_a_first_snapshot_has_sent_the_rows_of_a_table_once_its_last_row_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for last in ("last", "last_in_data_collection"):
+        topic = {("t", 0): [*_BEGUN, (last, 50)], ("t", 1): [("true", 50)]}
+        assert weakly(monkeypatch, topic) == {"t": 50}
+        assert weakly(monkeypatch, topic, before={("t", 0): _BEGUN, ("t", 1): []}) == {"t": 50}
+    ended, begun = [*_BEGUN, ("last_in_data_collection", 50)], [("first_in_data_collection", 50)]
+    # The table `v` has its turn later, or has no rows.
+    assert weakly(monkeypatch, {("t", 0): ended, ("u", 0): begun, ("v", 0): []}) == {"t": 50, "u": None, "v": None}
+    assert weakly(monkeypatch, {("t", 0): ended, ("u", 0): [], ("v", 0): []}) == {"t": 50, "u": None, "v": None}
+    assert weakly(monkeypatch, {("t", 0): ended, ("u", 0): [*begun, ("last", 50)], ("v", 0): []}) == {
+        "t": 50,
+        "u": 50,
+        "v": 50,
+    }
+
+
+@pytest.mark.parametrize("behind", [("false", 60), ("incremental", 60)])
+def test_a_record_of_a_later_place_shows_that_the_first_snapshot_is_over(
+    behind: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert weakly(monkeypatch, {("t", 0): [*_BEGUN, behind], ("u", 0): []}) == {"t": 60, "u": 60}
+    assert weakly(monkeypatch, {("t", 0): _BEGUN, ("u", 0): [behind]}) == {"t": 60, "u": 60}
+
+
+def test_an_earlier_record_does_not_show_that_a_later_snapshot_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    earlier = [("first", 20), ("last_in_data_collection", 20), ("false", 30)]
+    assert weakly(monkeypatch, {("t", 0): [*earlier, ("first", 50)], ("u", 0): earlier}) == {"t": None, "u": None}
+
+
+@pytest.mark.parametrize("snapshot", ["incremental", "false"])
+def test_rows_of_other_snapshots_and_events_stay_weak_evidence(snapshot: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert weakly(monkeypatch, {("t", 0): [(snapshot, 50)], ("u", 0): []}) == {"t": 50, "u": 50}
 
 
 def test_the_furthest_place_of_the_server_that_is_asked_counts(monkeypatch: pytest.MonkeyPatch) -> None:

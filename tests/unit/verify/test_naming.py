@@ -199,6 +199,32 @@ def test_a_missing_or_extra_row_keeps_its_name_behind_a_statement(cut: bool) -> 
     assert named(Outcome(None, _RECORD, _LOW, _DIFFERENT), altered=altered, cut=cut) == ("extra", "")
 
 
+# -- records of other tables
+
+
+_OF_ANOTHER = "its last record is of d.hidden, which is not compared"
+
+
+@pytest.mark.parametrize(
+    ("row", "record", "kind"),
+    [
+        (None, _RECORD, "extra"),
+        (None, replace(_RECORD, row=None), "no_tombstone"),
+        (_ROW, _RECORD, "wrong"),
+        (_ROW, replace(_RECORD, row=None, tombstone=True), "missing"),
+    ],
+)
+def test_a_key_whose_last_record_is_of_a_table_that_is_not_compared_is_unverifiable(
+    row: bytes | None, record: LastRecord, kind: str
+) -> None:
+    """MySQL hides tables from the user. A deletion would remove a row of such a table from the topic."""
+    outcome = Outcome(row, replace(record, table="d.hidden"), _LOW, _DIFFERENT)
+    assert named(outcome) == ("unverifiable", _OF_ANOTHER)
+    assert named(replace(outcome, judgement=Judgement(Verdict.EQUAL))) == ("", "")
+    for known in ("d.t", ""):
+        assert named(replace(outcome, record=replace(record, table=known))) == (kind, "")
+
+
 # -- the note
 
 

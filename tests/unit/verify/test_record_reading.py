@@ -20,6 +20,7 @@ from incsnap.verify.record_reading import (
     TRUNCATED,
     UNREADABLE,
     RecordForm,
+    read,
     read_keys,
     read_rows,
     read_values,
@@ -108,6 +109,24 @@ def test_rows_of_a_snapshot_are_marked() -> None:
     read = read_values(pa.array([envelope("r", None, {"id": 1}, {**SOURCE, "snapshot": "last"})], pa.binary()), PLAIN)
 
     assert read.column("is_snapshot").to_pylist() == [True]
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("form", [PLAIN, WITH_SCHEMAS], ids=["plain", "with schemas"])
+def test_a_record_tells_its_table_and_the_snapshot_that_has_read_it(row: object, form: RecordForm) -> None:
+    snapshots = ["last_in_data_collection", True, None]
+    sources: list[dict[str, object]] = [
+        {**SOURCE, "snapshot": snapshot, "db": "shöp", "sequence": None, "table": 'a"b'} for snapshot in snapshots
+    ]
+    sources += [{**SOURCE}, {**SOURCE, "db": "d", "table": None}]
+    values = [*(envelope("r", None, {"db": "x", "table": "y", **dict(row)}, source) for source in sources), None]  # type: ignore[call-overload]
+    if form.schemas:
+        values = [None if value is None else b'{"schema":{},"payload":' + value + b"}" for value in values]
+
+    snapshot, table = read(pa.array(values, pa.binary()), form).source_columns()
+
+    assert table.to_pylist() == ['shöp.a"b'] * 3 + [None] * 3
+    assert snapshot.to_pylist() == ["last_in_data_collection", "true", "null", "false", "false", None]
 
 
 def test_a_row_of_a_snapshot_that_names_no_file_has_no_place() -> None:
