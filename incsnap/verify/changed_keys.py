@@ -17,7 +17,7 @@ from pymysql.connections import Connection
 from incsnap.binlog.log_files import before_file, log_files
 from incsnap.binlog.protocol.dump_connection import connect_beside
 from incsnap.binlog.slices import Slice
-from incsnap.binlog.table_rows import Charsets
+from incsnap.binlog.table_rows import Charsets, misfit
 from incsnap.binlog.tail import Tail
 from incsnap.columns.arrow import BytesArray
 from incsnap.config.settings import FrameSettings, Settings
@@ -29,7 +29,7 @@ from incsnap.gtid import GtidSet
 from incsnap.mysql.catalog import charsets, shapes_of
 from incsnap.mysql.session import dial
 from incsnap.snapshot.offset import TopicLayout
-from incsnap.tables import TableId
+from incsnap.tables import TableId, TableShape
 from incsnap.tasks.blocks import Run, by_run
 from incsnap.tasks.slice_records import change_blocks
 from incsnap.verify.allowance import Allowance
@@ -89,6 +89,7 @@ class _KeyEvents:
     last: dict[TopicKey, RowPlace] = field(default_factory=dict)  #: place of the last event of each key
     due: dict[TopicKey, RowPlace] = field(default_factory=dict)  #: as `Events.due`
     changed: set[TopicKey] = field(default_factory=set)  #: keys with an event that is not of the low watermark
+    begins: dict[str, RowPlace] = field(default_factory=dict)  #: as `Events.begins`
     _before: tuple[str, int] = ("", 0)  #: GTID and position of the last rows event
 
     def matters(self, named: Sequence[TopicKey], keys: BytesArray) -> Sequence[bool]:
@@ -114,6 +115,13 @@ class _KeyEvents:
         self.due.pop(key, None)
         if due is not None:
             self.due[key] = due
+
+    def begin_again(self, topic: str, place: RowPlace) -> None:
+        """Forget the noted events of the keys of `topic`, which all lie and are due before `place`."""
+        self.begins[topic] = place
+        for places in (self.last, self.due):
+            for key in [key for key in places if key[0] == topic]:
+                del places[key]
 
     def dues(self, slice_: Slice) -> dict[int, RowPlace]:
         """Return when events of the slice are due, by their index, if this is not their place.
@@ -166,15 +174,21 @@ class ChangedKeys:
         """Return the changes up to `high`: all that are not of `low`, and those of `low` from `since` on.
 
         `keys`: the keys that matter; None: all of `sample`. Other keys take no memory. The result begins later than
-        `since` if the binlog does. Raise TableChanged if a statement that is not of `low` changed one of the tables.
-        Raise TooManyChanges if more than MOST_KEYS keys of `sample` have changes. Raise BinlogError if the server sends
-        nothing.
+        `since` if the binlog does. If rows of a table do not name their columns, the events of its topic are known only
+        behind the last statement that may have changed its columns.
+
+        Raise TableChanged if a statement that is not of `low` changed one of the tables, or if rows without names have
+        other columns than the table had. Raise TooManyChanges if more than MOST_KEYS keys of `sample` have changes.
+        Raise BinlogError if the server sends nothing.
         """
         begin, since = low.executed, min(since, low.end)
         if since < low.end:
             begin, since = self._before(since, low)
         noted = _KeyEvents(None if keys is None else set(keys), sample)
         altered: dict[str, RowPlace] = {}
+        #: Tables with rows that do not name their columns, and those of them whose last rows have other columns.
+        unnamed: set[TableId] = set()
+        misfits: set[TableId] = set()
         start = StreamPosition(begin, "", 0)
         beside = partial(connect_beside, partial(dial, self._settings.mysql))
         with closing(
@@ -187,36 +201,58 @@ class ChangedKeys:
                     step = tail.advance(start, _BATCH_BYTES, until=high, wait_seconds=1.0)
                     if step.end == start and time.monotonic() > deadline:
                         raise BinlogError(f"the server does not send the binlog up to {high[0]}:{high[1]}", _AGAIN)
-                    for change in step.changes:
-                        self._follow(change, low, altered)
+                    redefined = {table for change in step.changes for table in self._follow(change, low, altered)}
+                    if step.unnamed:
+                        unnamed |= {rows.table for rows in step.unnamed}
+                        misfits |= self._misfits(tail.unnamed_maps(start, step.end))
                     for slice_ in tail.slices(start, step.end, 1):
-                        self._note(slice_, low, noted)
+                        self._note(slice_, low, noted, misfits)
+                    # With such rows, the step ends at the statement. They were read by the definition behind it.
+                    for table in redefined & unnamed:
+                        noted.begin_again(self._tables[table].topic, place_in_log(step.end.file, step.end.pos))
+                    misfits -= redefined
                     tail.forget(step.end)
                 if step.end != start:
                     # The rest behind the work may be longer than the silence.
                     deadline = time.monotonic() + _SILENCE_SECONDS
                 start = step.end
-        return Events(since, noted.last, noted.due, noted.changed, altered)
+        # A statement of `low` may have changed a table behind its definition. Then rows behind it were read wrongly.
+        if other := misfits | (self._with_other_keys(unnamed) if unnamed else set()):
+            names = ", ".join(sorted(map(str, other)))
+            raise TableChanged(f"rows without column names have other columns than {names} had", tables=other)
+        return Events(since, noted.last, noted.due, noted.changed, altered, noted.begins)
 
-    def _follow(self, change: SchemaChange, low: Low, altered: dict[str, RowPlace]) -> None:
-        """Note the place of a statement that changed columns or rows. Raise TableChanged if it is not of `low`."""
+    def _follow(self, change: SchemaChange, low: Low, altered: dict[str, RowPlace]) -> Collection[TableId]:
+        """Note the place of a statement that changed columns or rows. Return the tables whose columns it may change.
+
+        Raise TableChanged if it is not of `low`.
+        """
         touched = [table for table in self._tables if change.touches(table)]
         is_index = bool(touched) and changes_indexes_alone(change.sql, change.session)
         gtid = change.origin.gtid if change.origin else ""
         is_new = bool(touched) and not _is_in(gtid, low.executed)
         # An index may be a key, which then tells rows apart and names records.
-        if is_index and not (is_new and self._have_other_keys(touched)):
-            return
+        if is_index and not (is_new and self._with_other_keys(touched)):
+            return ()
         if is_new:
             raise TableChanged(f"a statement changed a table meanwhile: {change.sql[:200]}", tables=touched)
         if change.origin and not (change.truncates or change.moves_rows_in):
             at = place_in_log(change.origin.file, change.origin.pos)
             altered |= {self._tables[table].topic: at for table in touched}
+        return () if change.truncates else touched
 
-    def _have_other_keys(self, tables: Sequence[TableId]) -> bool:
-        """Return True if the server has other columns or another key for one of `tables` now."""
-        now = shapes_of(self._connection, tables)
-        return any(now.get(table) != without_defaults(self._tables[table].shape) for table in tables)
+    def _with_other_keys(self, tables: Collection[TableId]) -> set[TableId]:
+        """Return those of `tables` that have other columns or another key on the server now."""
+        now = shapes_of(self._connection, sorted(tables))
+        return {table for table in tables if now.get(table) != without_defaults(self._tables[table].shape)}
+
+    def _misfits(self, maps: Mapping[TableId, Collection[bytes]]) -> set[TableId]:
+        """Return the tables whose shape does not fit one of their table maps without column names."""
+        return {
+            table
+            for table, of_table in maps.items()
+            if any(misfit(each, self._tables[table].shape, self._charsets) for each in of_table)
+        }
 
     def _before(self, since: RowPlace, low: Low) -> tuple[GtidSet, RowPlace]:
         """Return the transactions before the file of `since`, and the place from which on all events are read."""
@@ -228,8 +264,12 @@ class ChangedKeys:
                     return before - (before - low.executed), max(since, begin)
         return low.executed, low.end
 
-    def _note(self, slice_: Slice, low: Low, noted: _KeyEvents) -> None:
-        slice_ = slice_.with_definitions(tuple(table.shape for table in self._tables.values()))
+    def _note(self, slice_: Slice, low: Low, noted: _KeyEvents, misfits: Collection[TableId]) -> None:
+        """Note the events of a slice. Rows without column names of the tables `misfits` are left out."""
+        shapes = [table.shape for table in self._tables.values()]
+        slice_ = slice_.with_definitions(
+            tuple(TableShape(shape.id, ()) if shape.id in misfits else shape for shape in shapes)
+        )
         files = slice_.transactions.files
         owners = slice_.transaction_of(np.arange(len(slice_)))
         of_event = slice_.transactions.records["file"][np.maximum(owners, 0)].tolist()

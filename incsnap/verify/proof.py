@@ -45,6 +45,9 @@ to a later transaction.
 If a partition came only to a place before *L*, step 5 begins there. So events of *L* behind this place are known, and
 their keys are behind, not different. A key without an event there has its last event before the place.
 
+Rows that do not name their columns (`binlog_row_metadata=MINIMAL`) can be read only behind the last statement about
+these columns. The events of *L* before it are not known, so a place before it proves no difference (`Events.begins`).
+
 `tests/property/test_verify.py` has a model of server, connector and topic. Its mutants show that each rule is needed.
 """
 
@@ -116,6 +119,8 @@ class Events:
     changed: Collection[TopicKey] = frozenset()  #: keys with an event that is not of the low watermark
     #: Place of the last statement that changed the columns of the table of a topic.
     altered: Mapping[str, RowPlace] = field(default_factory=dict)
+    #: Place from which on the events of a topic are known, if this is later than `since`.
+    begins: Mapping[str, RowPlace] = field(default_factory=dict)
 
 
 class Verdict(Enum):
@@ -214,7 +219,7 @@ def has_reached(key: TopicKey, low: Low, events: Events, place: RowPlace | None,
         return False
     if place >= low.end:
         return True
-    if events.since > place:
+    if max(events.since, events.begins.get(key[0], events.since)) > place:
         return False
     if key not in events.last:
         return True

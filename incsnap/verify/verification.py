@@ -96,8 +96,9 @@ def _verify_in(
             )
         owners = tables_by_topic(settings, captured)
         shapes = shapes_to_compare(connection, settings, captured)
-        chosen = choose(connection, settings, shapes, owners, named)
+        # A table without a topic is looked at by `choose`. The look sees all that was executed before.
         executed = str(watermarks.executed(connection))
+        chosen = choose(connection, settings, shapes, owners, named)
         reports = [
             _report(settings, shape, owners, chosen.refused.get(table, ""), executed)
             for table, shape in shapes.items()

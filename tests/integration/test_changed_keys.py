@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +25,7 @@ from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.sampling import ALL_KEYS, Sample
 from incsnap.verify.table_side import VerifiedTable, read_by_keys
 from lab.addresses import MySqlAddress
+from lab.mysql_client import connect
 from tests.support.properties import QUIET
 
 pytestmark = pytest.mark.servers
@@ -32,8 +36,40 @@ def settings(mysql_address: MySqlAddress) -> Settings:
     return from_properties({**QUIET, **mysql_address.properties()}).settings
 
 
-def table_of(connection: Connection[Any], settings: Settings, database: str) -> VerifiedTable:
-    shape = shape_of(connection, TableId(database, "t"))
+@pytest.fixture
+def unnamed(minimal_mysql: MySqlAddress) -> Iterator[UnnamedRows]:
+    """An empty database on a server whose rows do not name their columns."""
+    database = f"test_{secrets.token_hex(5)}"
+    with closing(connect(minimal_mysql)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {database}")
+        cursor.execute(f"USE {database}")
+        yield UnnamedRows(connection, from_properties({**QUIET, **minimal_mysql.properties()}).settings, database)
+
+
+class UnnamedRows:
+    """A database on a server with `binlog_row_metadata=MINIMAL`."""
+
+    def __init__(self, connection: Connection[Any], settings: Settings, database: str) -> None:
+        self._connection, self._settings, self._database = connection, settings, database
+
+    def run(self, *statements: str) -> Low:
+        """Run the statements, and return the low watermark behind them."""
+        with self._connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+        return low_of(self._connection)
+
+    def table(self, name: str) -> VerifiedTable:
+        """Return a table as it is now."""
+        return table_of(self._connection, self._settings, self._database, name)
+
+    def log(self, *tables: VerifiedTable) -> Log:
+        """Return the binlog for `tables`."""
+        return Log(self._connection, self._settings, *tables)
+
+
+def table_of(connection: Connection[Any], settings: Settings, database: str, name: str = "t") -> VerifiedTable:
+    shape = shape_of(connection, TableId(database, name))
     assert shape is not None
     format_ = format_of(settings, shape)
     return VerifiedTable(shape, format_.topic, 2, RecordForm.of(format_, settings.formats))
@@ -44,11 +80,12 @@ def low_of(connection: Connection[Any]) -> Low:
 
 
 class Log:
-    """The binlog behind a low watermark, for the table `t`."""
+    """The binlog behind a low watermark, for `tables`."""
 
-    def __init__(self, connection: Connection[Any], settings: Settings, table: VerifiedTable) -> None:
+    def __init__(self, connection: Connection[Any], settings: Settings, *tables: VerifiedTable) -> None:
         self._connection = connection
-        self._changed = ChangedKeys(connection, settings, {table.shape.id: table}, Allowance())
+        by_id = {table.shape.id: table for table in tables}
+        self._changed = ChangedKeys(connection, settings, by_id, Allowance())
 
     def events(self, low: Low, since: Low | None = None, sample: Sample = ALL_KEYS) -> Events:
         begin = low.end if since is None else since.end
@@ -231,6 +268,73 @@ def test_an_index_that_becomes_the_key_is_an_error(
 
     with pytest.raises(TableChanged):
         log.events(low)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE t ADD w INT FIRST",
+        "ALTER TABLE t MODIFY v BIGINT",
+        # The old rows fit the new columns, and their keys would be wrong.
+        "ALTER TABLE t MODIFY id INT AFTER v",
+        "RENAME TABLE t TO other, copy TO t",
+    ],
+)
+def test_events_without_column_names_are_known_behind_the_last_statement_about_their_columns(
+    unnamed: UnnamedRows, statement: str
+) -> None:
+    first = unnamed.run("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    unnamed.run("CREATE TABLE copy (v INT, id INT PRIMARY KEY)")
+    before = unnamed.run("INSERT INTO t VALUES (1, 7)", "INSERT INTO u VALUES (1)")
+    altered = unnamed.run(statement)
+    low = unnamed.run("INSERT INTO t (id, v) VALUES (2, 8)", "INSERT INTO u VALUES (2)")
+    table, other = unnamed.table("t"), unnamed.table("u")
+    log = unnamed.log(table, other)
+    unnamed.run("UPDATE t SET v = 9 WHERE id = 1", "INSERT INTO t (id, v) VALUES (3, 8)")
+
+    events = log.events(low, since=first)
+
+    assert {key for topic, key in events.last if topic == table.topic} == {b'{"id":2}', b'{"id":3}'} | (
+        {b'{"id":1}'} if "RENAME" not in statement else set()
+    )
+    assert {key for topic, key in events.last if topic == other.topic} == {b'{"id":1}', b'{"id":2}'}
+    assert events.begins.keys() == {table.topic}
+    assert before.end < events.begins[table.topic] <= altered.end
+    assert {key for _, key in events.changed} == {key for topic, key in events.last if topic == table.topic} - {
+        b'{"id":2}'
+    }
+
+
+def test_rows_that_name_their_columns_are_known_before_a_statement_too(
+    connection: Connection[Any], cursor: Cursor, settings: Settings, database: str
+) -> None:
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+    first = low_of(connection)
+    cursor.execute("INSERT INTO t VALUES (1, 7)")
+    cursor.execute("ALTER TABLE t MODIFY id INT AFTER v")
+    table = table_of(connection, settings, database)
+
+    events = Log(connection, settings, table).events(low_of(connection), since=first)
+
+    assert events.last.keys() == {(table.topic, b'{"id":1}')}
+    assert events.begins == {}
+
+
+@pytest.mark.parametrize("statement", ["ALTER TABLE t ADD w INT FIRST", "ALTER TABLE t MODIFY id INT AFTER v"])
+def test_rows_without_column_names_of_a_table_that_has_changed_are_an_error_about_this_table(
+    unnamed: UnnamedRows, statement: str
+) -> None:
+    unnamed.run("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "CREATE TABLE u (id INT PRIMARY KEY)")
+    table = unnamed.table("t")
+    log = unnamed.log(table, unnamed.table("u"))
+    # The statement lies before the low watermark, so its place does not tell that the table has changed.
+    low = unnamed.run(statement)
+    unnamed.run("INSERT INTO t (id, v) VALUES (1, 7)", "INSERT INTO u VALUES (2)")
+
+    with pytest.raises(TableChanged) as changed:
+        log.events(low)
+
+    assert changed.value.tables == {table.shape.id}
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,10 @@ def _older_events_ignored(given: dict[str, Any]) -> None:
     given["events"] = replace(given["events"], last={})
 
 
+def _unread_events_ignored(given: dict[str, Any]) -> None:
+    given["events"] = replace(given["events"], begins={})
+
+
 def _weak_as_strong(given: dict[str, Any]) -> None:
     reached = given["reached"]
     given["reached"] = Reached(max(filter(None, (reached.strong, reached.weak)), default=None), None)
@@ -97,6 +101,7 @@ MUTANTS = {
     "high watermark from gtid_executed": (rounds, "observe_sides", _executed_as_high),
     "changed keys judged": (rounds, "judge", _judging(_changed_ignored)),
     "events before the low watermark ignored": (rounds, "judge", _judging(_older_events_ignored)),
+    "events that cannot be read ignored": (rounds, "judge", _judging(_unread_events_ignored)),
     "other partitions as strong evidence": (rounds, "judge", _judging(_weak_as_strong)),
     "the highest place of a partition": (verify_model, "reached_by", lambda places: max(places, default=None)),
     "compressed transactions due at their place": (verify_model, "due_of", _all_but("compressed")),

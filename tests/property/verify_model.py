@@ -303,16 +303,25 @@ class ModelSides:
         last: dict[TopicKey, RowPlace] = {}
         due: dict[TopicKey, RowPlace] = {}
         changed = set()
+        statement = self._statement(executed)
         for each in self.world.log:
             # Whole transactions are read: those that are not executed, and those that begin at `since` or later.
-            is_read = each.number > executed or each.begin + 10 > since.pos
+            is_read = each.number > executed or (each.begin + 10 > since.pos and each.begin >= statement.pos)
             if each.key in keys and each.begin < high.pos and is_read:
                 last[each.key] = each.place
                 due.pop(each.key, None)
                 if (later := due_of(each)) is not None:
                     due[each.key] = later
                 changed |= {each.key} if each.number > executed else set()
-        return Events(since, last, due, changed)
+        return Events(since, last, due, changed, begins={TOPIC: statement} if statement > since else {})
+
+    def _statement(self, executed: int) -> RowPlace:
+        """Return the place before which rows cannot be read: mostly the begin of the log, else some transaction.
+
+        `executed`: number of the last transaction that the place may have.
+        """
+        begins = [each.begin for each in self.world.log if each.number <= executed and each.key in KEYS]
+        return RowPlace(1, self.world.rng.choice(begins) if begins and self.world.rng.random() < 0.3 else 0)
 
 
 def live(rng: random.Random, *, faults: bool) -> None:

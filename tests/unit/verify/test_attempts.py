@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from incsnap.config.load import from_properties
 from incsnap.errors import ConfigError, ServerUnreachable
 from incsnap.mysql.chunk_reader import TableLocked
 from incsnap.tables import Column, TableId, TableShape
@@ -20,7 +21,8 @@ from incsnap.verify.course import CHANGED, LOCKED
 from incsnap.verify.report import TableReport
 from incsnap.verify.table_side import VerifiedTable
 from incsnap.verify.topic_side import RecordsRemoved
-from incsnap.verify.verified_tables import without_defaults
+from incsnap.verify.verified_tables import ChosenTables, without_defaults
+from tests.support.properties import NEEDED
 
 _FORM: Any = None
 
@@ -193,3 +195,28 @@ def test_what_was_read_is_removed_behind_an_error_that_cannot_be_resumed(
     with pytest.raises(type(error)):
         attempts.run(monkeypatch)
     assert attempts.removed == removed
+
+
+def test_the_gtid_set_of_an_empty_table_without_a_topic_is_noted_before_the_look_at_its_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table, looks = TableId("d", "t"), list[str]()
+
+    def choose(*arguments: object) -> ChosenTables:
+        looks.append("rows")
+        return ChosenTables()
+
+    def executed(connection: object) -> str:
+        looks.append("executed")
+        return "set"
+
+    monkeypatch.setattr(verification, "connect", lambda mysql: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(verification, "captured_tables", lambda *arguments: [table])
+    monkeypatch.setattr(verification, "shapes_to_compare", lambda *arguments: {table: _T.shape})
+    monkeypatch.setattr(verification, "choose", choose)
+    monkeypatch.setattr(verification, "watermarks", SimpleNamespace(executed=executed))
+    no_spark: Any = None
+
+    (report,) = verification.verify_tables(no_spark, from_properties(NEEDED).settings, verification.Choice())
+
+    assert (looks, report.gtid_set, report.refused) == (["executed", "rows"], "set", "")

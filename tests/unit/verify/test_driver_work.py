@@ -84,7 +84,7 @@ class BinlogInMemory:
 
     def advance(self, *arguments: object, **limits: object) -> object:
         self._allowance.note("reading the binlog")
-        return SimpleNamespace(end=_END, changes=())
+        return SimpleNamespace(end=_END, changes=(), unnamed=())
 
     def slices(self, *arguments: object) -> list[Slice]:
         transactions = np.zeros(1, IN_SLICE)
@@ -279,7 +279,7 @@ def test_a_long_rest_behind_the_binlog_is_no_silence_of_the_server(
 
     class Resting(BinlogInMemory):
         def advance(self, *arguments: object, **limits: object) -> object:
-            return SimpleNamespace(end=ends.pop(0), changes=())
+            return SimpleNamespace(end=ends.pop(0), changes=(), unnamed=())
 
         def forget(self, end: StreamPosition) -> None:
             clock.now += 1_000 if end is middle and len(ends) == 2 else 0

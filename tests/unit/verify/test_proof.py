@@ -50,6 +50,14 @@ def test_nothing_is_proved_if_the_binlog_begins_behind_the_evidence() -> None:
     assert judge(KEY, b"new", None, LOW, Events(RowPlace(3, 300)), Reached(RowPlace(3, 200))).verdict is Verdict.BEHIND
 
 
+def test_nothing_is_proved_if_the_known_events_of_a_topic_begin_behind_the_evidence() -> None:
+    events = Events(RowPlace(3, 100), begins={KEY[0]: RowPlace(3, 300)})
+
+    assert judge(KEY, b"new", None, LOW, events, Reached(RowPlace(3, 299))).verdict is Verdict.BEHIND
+    assert judge(KEY, b"new", None, LOW, events, Reached(RowPlace(3, 300))).verdict is Verdict.DIFFERENT
+    assert judge(("other", KEY[1]), b"new", None, LOW, events, Reached(RowPlace(3, 299))).verdict is Verdict.DIFFERENT
+
+
 def test_evidence_of_other_partitions_is_weak() -> None:
     judged = judge(KEY, b"new", None, LOW, Events(LOW.end), Reached(None, RowPlace(4, 4)))
 
