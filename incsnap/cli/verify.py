@@ -120,11 +120,15 @@ def verify(
     os.umask(0o077)
     leave_pandas_out()
     from incsnap.cli import interrupts
+    from incsnap.verify.allowance import Allowance, VerificationStopped
+
+    allowance = Allowance()
+    # Early, because the imports and the start of Spark take seconds.
+    click.get_current_context().with_resource(interrupts.noted(allowance.stopping))
     from incsnap.cli.progress_display import shown
     from incsnap.config.load import read
     from incsnap.errors import ConfigError
     from incsnap.spark.launch.startup import launched
-    from incsnap.verify.allowance import VerificationStopped
     from incsnap.verify.evidence import connector_offsets
     from incsnap.verify.kept_sides import can_resume, kept_folder
     from incsnap.verify.report import (
@@ -152,16 +156,18 @@ def verify(
         Limits(wait_seconds=wait),
         connector_offsets(file, worker),
         lists_history=bool(differences) or repair,
+        allowance=allowance,
         folder=folder,
         resume=resume,
     )
     try:
         with launched(settings) as launch:
+            allowance.go_on()
             spark = launch.session()
-            # Spark has a handler of its own, which would cancel jobs only.
-            with interrupts.noted(choice.allowance.stopping), shown(choice.progress, quiet=as_json) as hide:
+            with shown(choice.progress, quiet=as_json) as hide:
                 try:
-                    allowance = choice.allowance
+                    # Before a new comparison removes what an earlier one has kept.
+                    allowance.go_on()
                     mends = _repair(settings, differences, wait, at_most, hide, allowance, yes=yes) if repair else None
                     reports = verify_tables(spark, settings, choice, mends)
                 finally:
@@ -169,7 +175,8 @@ def verify(
                     gc.collect()
                     logging.getLogger().addFilter(_is_no_late_call)
                     spark.stop()
-    except VerificationStopped:
+    # While Spark starts, its own handler raises KeyboardInterrupt for a moment.
+    except (VerificationStopped, KeyboardInterrupt):
         again = command_line(file, worker, tables, sample)
         click.echo(f"Stopped. {choice.progress.seen()} were read, and no answer is known.", err=True)
         # A comparison has removed what it has read before its repair begins.

@@ -101,9 +101,6 @@ def run_forever(
             with contextlib.suppress(ServerUnreachable, SinkError):
                 prefix.ensure()
             spark = launch.session()
-            # PySpark has installed a handler of its own, which cancels the jobs and raises KeyboardInterrupt anywhere.
-            # Ours goes back.
-            signal.signal(signal.SIGINT, ask_to_stop)
             try:
                 ask(spark)
                 if await_place is not None:

@@ -22,6 +22,7 @@ from incsnap.config.apicurio_settings import URL
 from incsnap.config.registry_settings import client_settings
 from incsnap.config.secrets import without_password
 from incsnap.config.servers import RegistrySettings
+from incsnap.connect.java_floats import single_as_double
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka.apicurio import ApicurioRegistry
 from signals import exact_json
@@ -32,6 +33,10 @@ _ID_BYTES = {"": 4, "wide": 8, "globalId": 8, "contentId": 8}
 _IN_HEADERS = ("globalId", "contentId")
 #: Bytes that are no JSON, for keys and values that cannot be read.
 NO_JSON = b"?"
+#: A logical type of this module for `float`. A FLOAT of 0.1 is 0.10000000149011612 as Avro is decoded, and the table
+#: side spells it 0.1.
+_SINGLE = "incsnap-single"
+fastavro.read.LOGICAL_READERS[f"float-{_SINGLE}"] = lambda number, *_: single_as_double(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,7 @@ def _plain(value: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _schema(schemas: AvroSchemas, number: int) -> Any:
-    """Return the schema with this id, without logical types: what is decoded is what was written."""
+    """Return the schema with this id, as `_bare` makes it."""
     options = dict(schemas.client)
     if URL in options:
         return fastavro.parse_schema(_bare(ApicurioRegistry(options, "avro").schema(number)))
@@ -137,6 +142,14 @@ def _schema(schemas: AvroSchemas, number: int) -> Any:
 
 
 def _bare(schema: Any) -> Any:
-    if isinstance(schema, dict):
-        return {name: _bare(value) for name, value in schema.items() if name != "logicalType"}
-    return [_bare(each) for each in schema] if isinstance(schema, list) else schema
+    """Return a schema whose only logical type is `_SINGLE`: all else is decoded as it was written."""
+    if isinstance(schema, list):
+        return [_bare(each) for each in schema]
+    if not isinstance(schema, dict):
+        return {"type": schema, "logicalType": _SINGLE} if schema == "float" else schema
+    bare = {name: value for name, value in schema.items() if name != "logicalType"}
+    if schema["type"] == "float":
+        return {**bare, "logicalType": _SINGLE}
+    if "fields" in bare:
+        bare["fields"] = [{**field, "type": _bare(field["type"])} for field in bare["fields"]]
+    return bare | {name: _bare(bare[name]) for name in ("items", "values") if name in bare}

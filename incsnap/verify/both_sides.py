@@ -329,7 +329,7 @@ def _is_same(kind: str, left: Any, right: Any) -> bool:
         except (ValueError, ArithmeticError):
             return False
     if kind == "vector" and isinstance(left, list) and isinstance(right, list):
-        # Avro has the numbers in single precision.
+        # Java before 19 prints some of the numbers with more digits than they need.
         return len(left) == len(right) and all(map(_is_same, ["float"] * len(left), left, right))
     if isinstance(left, dict) and isinstance(right, dict):
         # The coordinates of a POINT are DOUBLEs.

@@ -137,7 +137,7 @@ class RecordForm:
 
 
 def _casts_to_single(spec: RecordSpec) -> bool:
-    """Whether a Cast makes numbers of single precision, which Avro and JSON spell otherwise."""
+    """Whether a Cast makes numbers of single precision. No test has compared such numbers in Avro."""
     casts = [edit for edit in spec.edits if isinstance(edit, CastFields)]
     return any(target == "float32" for edit in casts for _, target in edit.types)
 

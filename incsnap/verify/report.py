@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -19,8 +20,8 @@ from signals import exact_json
 EQUAL, DIFFERENT, NO_ANSWER = 0, 1, 2  #: exit codes
 #: Why a job is not asked for a key that another producer, or an earlier form of the table, has left.
 _ODD = "no row of the table can have such a key, so a job refuses it"
-#: Writes the lines of `Difference`, with all characters as they are.
-_LINE = json.JSONEncoder(ensure_ascii=False)
+#: Writes the lines of `Difference`, with all characters as they are. It refuses NaN, which JSON does not have.
+_LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +34,21 @@ class Difference:
     note: str = ""  #: the evidence, or why nothing is proved
 
     def line(self) -> str:
-        """Return the difference as a line of JSON."""
-        shown = {
-            "key": exact_json.parsed(self.key),
-            "kind": self.kind,
-            "columns": list(self.columns),
-            "note": self.note,
-        }
-        return exact_json.written({name: value for name, value in shown.items() if value}, _LINE)
+        """Return the difference as a line of JSON.
+
+        Another producer may have written a key that is no JSON. A line shows it as `key_text`, or in base64 as
+        `key_base64` if it is no UTF-8.
+        """
+        others = {"kind": self.kind, "columns": list(self.columns), "note": self.note}
+        shown = {name: value for name, value in others.items() if value}
+        try:
+            text = self.key.decode()
+        except UnicodeDecodeError:
+            return exact_json.written({"key_base64": base64.b64encode(self.key).decode(), **shown}, _LINE)
+        try:
+            return exact_json.written({"key": exact_json.parsed(text), **shown}, _LINE)
+        except ValueError:
+            return exact_json.written({"key_text": text, **shown}, _LINE)
 
 
 @dataclass(slots=True)
@@ -190,7 +198,8 @@ def write_differences(reports: Sequence[TableReport], folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     for each in reports:
-        with (folder / f"{each.table}.jsonl").open("w") as file:
+        # UTF-8 has no half of a surrogate pair. A key may have one, as an escape.
+        with (folder / f"{each.table}.jsonl").open("w", encoding="utf-8", errors="backslashreplace") as file:
             file.writelines(f"{difference.line()}\n" for difference in (*each.differences, *each.history))
         proved = [
             difference.key.decode()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from tempfile import gettempdir
@@ -61,17 +62,21 @@ class Launch:
 
     def session(self) -> SparkSession:
         """Return the Spark session, after waiting for the JVM that boots already, or after starting one. Call this
-        once.
+        once, on the main thread.
 
         Raise SparkDidNotStart if there is no session, and JvmDidNotStart if the JVM that boots already has ended or
         does not listen in time.
         """
+        handler = signal.getsignal(signal.SIGINT)
         try:
             with self.gateway.offered() if self.gateway else contextlib.nullcontext():
                 return session_with(self.spark)
         except (Py4JError, PySparkException, ConnectionError) as error:
             master = self.spark["spark.master"]
             raise SparkDidNotStart(f"Spark has no session on {master}: {_first_lines(error)}") from None
+        finally:
+            # PySpark has installed a handler of its own, which cancels the jobs and raises KeyboardInterrupt anywhere.
+            signal.signal(signal.SIGINT, handler)
 
     def before_query(self) -> None:
         """Restore what Spark's Python processes need, if something has deleted it. Call this before each query."""

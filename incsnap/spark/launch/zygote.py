@@ -100,6 +100,8 @@ class Zygote:
                 # Ctrl-C in a terminal is for the job, which stops in order. So is a SIGTERM to the job's process group.
                 os.setpgid(0, 0)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
+                # SIGTERM ends the forks, whatever it does in this process.
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 process_name.take(process_name.ZYGOTE)
                 _ForkServer(listener, life).serve()
             except BaseException:  # noqa: BLE001 - printed, as any program that ends prints it

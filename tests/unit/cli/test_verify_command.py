@@ -21,8 +21,9 @@ from pymysql.err import OperationalError
 
 from incsnap.cli import interrupts
 from incsnap.cli.main import commands
+from incsnap.config.settings import Settings
 from incsnap.verify.allowance import VerificationStopped
-from incsnap.verify.kept_sides import KeptSides
+from incsnap.verify.kept_sides import KeptSides, kept_folder
 from incsnap.verify.kinds import MISSING, OF_HISTORY, UNVERIFIABLE
 from incsnap.verify.live_job import NoLiveJob
 from incsnap.verify.report import Difference, TableReport
@@ -110,6 +111,62 @@ def test_nothing_is_resumed_where_nothing_is_kept(verified: Callable[..., Result
     assert result.exit_code == 2
     assert "--resume" not in result.stderr
     assert "To compare again: incsnap verify a.properties --worker worker.properties\n" in result.stderr
+
+
+def interrupted_in_spark() -> None:
+    """Do what Spark's own handler of Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("options", [(), ("--resume",)])
+@pytest.mark.parametrize(
+    ("interrupt", "step"),
+    [
+        *((partial(signal.raise_signal, signal.SIGINT), step) for step in ("settings", "JVM", "session")),
+        *((partial(signal.raise_signal, signal.SIGTERM), step) for step in ("settings", "JVM", "session")),
+        (interrupted_in_spark, "session"),
+    ],
+)
+def test_a_signal_during_the_start_stops_before_anything_is_compared(
+    verified: Callable[..., Result],
+    monkeypatch: pytest.MonkeyPatch,
+    interrupt: Callable[[], None],
+    step: str,
+    options: tuple[str, ...],
+) -> None:
+    # The default action of SIGTERM would end the tests.
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def reached(now: str) -> None:
+        if now == step:
+            interrupt()
+
+    def session() -> SimpleNamespace:
+        reached("session")
+        return SimpleNamespace(stop=lambda: None)
+
+    def launched(settings: Settings) -> nullcontext[SimpleNamespace]:
+        reached("JVM")
+        KeptSides.new(kept_folder(settings, ("d.t",), ""), "compared")
+        return nullcontext(SimpleNamespace(session=session))
+
+    def offsets(*given: object) -> None:
+        reached("settings")
+
+    monkeypatch.setattr("incsnap.spark.launch.startup.launched", launched)
+    monkeypatch.setattr("incsnap.verify.evidence.connector_offsets", offsets)
+    try:
+        result = verified(lambda choice: pytest.fail("It compares."), "--table", "d.t", *options)
+        handlers = [signal.getsignal(number) for number in before]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    assert result.exit_code == 2
+    assert "Stopped. " in result.stderr
+    command = "incsnap verify a.properties --worker worker.properties --table d.t --resume"
+    assert f"To continue: {command}\n" in result.stderr
+    assert handlers == [signal.default_int_handler] * 2
 
 
 @pytest.mark.parametrize(

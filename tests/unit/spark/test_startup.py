@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import signal
 
 import pytest
 
@@ -59,6 +60,16 @@ def test_a_session_that_spark_refuses_is_an_error_with_its_master(monkeypatch: p
 
     with launched(settings) as launch, pytest.raises(SparkDidNotStart, match=r"no session on local\[4,4\]: no route"):
         launch.session()
+
+
+def test_sparks_handler_of_ctrl_c_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(startup, "session_with", lambda _: signal.signal(signal.SIGINT, lambda *_: None))
+
+    with launched(from_properties({**NEEDED, "incsnap.spark.launch.mode": "plain"}).settings) as launch:
+        launch.session()
+
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,9 @@ from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 #: A small job in a process of its own: a zygote that is forked from this process would inherit its threads.
 _JOB = """
-import sys
+import signal, sys
 from incsnap.spark.launch.zygote import Zygote
+signal.signal(signal.SIGTERM, lambda *_: None)
 zygote = Zygote()
 zygote.start()
 print(zygote.python, zygote.pid, flush=True)
@@ -143,6 +144,13 @@ def listens(folder: Path) -> bool:
     It does not connect, because the daemon forks for each connection.
     """
     return str(folder) in Path("/proc/net/unix").read_text()
+
+
+def test_sigterm_ends_a_zygote_whatever_it_does_in_the_job(running: Job) -> None:
+    status = Path(f"/proc/{running.zygote}/status").read_text()
+    caught, ignored = (int(status.split(f"{name}:")[1].split()[0], 16) for name in ("SigCgt", "SigIgn"))
+
+    assert not (caught | ignored) & 1 << signal.SIGTERM - 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

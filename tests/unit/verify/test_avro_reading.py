@@ -7,10 +7,12 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
 
+from incsnap.connect.java_floats import java_text
 from incsnap.errors import ServerUnreachable
 from incsnap.verify import avro_reading
 from incsnap.verify.avro_reading import NO_JSON, AvroSchemas, as_json, with_ids
@@ -134,3 +136,60 @@ def test_a_missing_schema_names_each_address_of_the_registry_without_its_passwor
     ):
         as_json(pa.array([b"\0" + (7).to_bytes(4, "big")], pa.binary()), schemas)
     assert "secret" not in str(refused.value)
+
+
+#: FLOATs whose spelling is not the one of a DOUBLE, at the limits of the type and of the notation.
+_FLOATS = [0.1, -0.1, 0.0, -0.0, 1.5, 16777216.0, 123456.79, 1e-3, 1e10, 3.4028235e38, 1.1754944e-38, 1.4e-45, 9.8e-45]
+
+
+def own_texts(numbers: list[float]) -> list[str]:
+    """Return the texts that the table side writes for FLOATs."""
+    texts: list[str] = java_text(pa.array(numbers, pa.float32())).to_pylist()
+    return texts
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["float", ["null", "float"], {"type": "float", "connect.default": 0.5}, ["null", {"type": "float"}]],
+    ids=["bare", "optional", "with a default", "optional and in an object"],
+)
+def test_a_float_of_avro_is_spelled_like_the_tables(written: object) -> None:
+    schema = {"type": "record", "name": "Value", "fields": [{"name": "float", "type": written, "doc": "float"}]}
+    values = [framed(schema, {"float": number}) for number in _FLOATS]
+
+    with patch.object(avro_reading, "_schema", lambda *_: fastavro.parse_schema(avro_reading._bare(schema))):
+        read = as_json(pa.array(values, pa.binary()), _SCHEMAS)
+
+    rows = [f'{{"float":{text}}}'.encode() for text in own_texts(_FLOATS)]
+    assert read.to_pylist() == avro_reading.respelled(pa.array(rows, pa.binary())).to_pylist()
+
+
+def test_any_float_and_any_vector_of_avro_are_spelled_like_the_tables() -> None:
+    vector = {"type": "array", "items": "float", "connect.name": "io.debezium.data.FloatVector"}
+    fields = [{"name": "f", "type": "float"}, {"name": "v", "type": ["null", vector]}]
+    schema = {"type": "record", "name": "Value", "fields": fields}
+    bits = np.random.default_rng(5).integers(0, 0x7F800000, 3_000, np.uint32)
+    numbers = np.concatenate([bits, np.arange(255, dtype=np.uint32) << 23]).view(np.float32).tolist()
+    values = [framed(schema, {"f": number, "v": [number, -number]}) for number in numbers]
+
+    with patch.object(avro_reading, "_schema", lambda *_: fastavro.parse_schema(avro_reading._bare(schema))):
+        read = as_json(pa.array(values, pa.binary()), _SCHEMAS)
+
+    rows = [f'{{"f":{text},"v":[{text},-{text}]}}'.encode() for text in own_texts(numbers)]
+    assert read.to_pylist() == avro_reading.respelled(pa.array(rows, pa.binary())).to_pylist()
+
+
+def test_a_float_in_a_row_of_an_envelope_is_spelled_like_the_tables() -> None:
+    row = {"type": "record", "name": "Value", "namespace": "shop.t", "fields": [{"name": "f", "type": "float"}]}
+    envelope = {
+        "type": "record",
+        "name": "Envelope",
+        "namespace": "shop.t",
+        "fields": [{"name": "before", "type": ["null", row]}, {"name": "after", "type": ["null", "Value"]}],
+    }
+    value = framed(envelope, {"before": {"f": 0.1}, "after": {"f": 0.1}})
+
+    with patch.object(avro_reading, "_schema", lambda *_: fastavro.parse_schema(avro_reading._bare(envelope))):
+        read = as_json(pa.array([value], pa.binary()), _SCHEMAS)
+
+    assert read.to_pylist() == [b'{"before":{"f":0.1},"after":{"f":0.1}}']

@@ -98,6 +98,39 @@ def test_a_line_shows_the_key_with_all_its_digits() -> None:
     assert line == '{"key": {"n": 12345678901234567890.1234567891, "name": "ä"}, "kind": "wrong", "columns": ["qty"]}'
 
 
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        (b"Struct{id=5}", {"key_text": "Struct{id=5}"}),
+        (b"abc", {"key_text": "abc"}),
+        (b"", {"key_text": ""}),
+        ("\ufeffä".encode(), {"key_text": "\ufeffä"}),
+        (b'{"id":NaN}', {"key_text": '{"id":NaN}'}),
+        ('{"id":5}'.encode("utf-16"), {"key_base64": "//57ACIAaQBkACIAOgA1AH0A"}),
+        (b"\xff\x00", {"key_base64": "/wA="}),
+        (b'"abc"', {"key": "abc"}),
+        (b"0", {"key": 0}),
+        (b"null", {"key": None}),
+        (b'{"id":"\\ud800"}', {"key": {"id": "\ud800"}}),
+    ],
+)
+def test_a_key_of_any_bytes_stands_in_the_folder_as_they_are(
+    key: bytes, shown: dict[str, object], tmp_path: Path
+) -> None:
+    report = TableReport("d.t", "p", differences=[Difference(key, EXTRA), *WRONG_ROW.differences], odd={key})
+    report.history = [Difference(key, "sent_twice", note="2 records")]
+
+    write_differences([report], tmp_path)
+
+    lines = [json.loads(line, parse_constant=pytest.fail) for line in (tmp_path / "d.t.jsonl").read_text().splitlines()]
+    assert lines == [
+        {**shown, "kind": "extra"},
+        {"key": {"id": 1}, "kind": "wrong", "columns": ["qty"]},
+        {**shown, "kind": "sent_twice", "note": "2 records"},
+    ]
+    assert (tmp_path / "d.t.keys.jsonl").read_text() == '{"id":1}\n'
+
+
 def test_each_key_stands_in_the_folder(tmp_path: Path) -> None:
     unproved = Difference(b'{"id":2}', "unverifiable")
     report = TableReport("d.t", "p", differences=[Difference(b'{"id":1}', MISSING), *WRONG_ROW.differences, unproved])
