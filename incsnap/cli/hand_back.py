@@ -76,6 +76,7 @@ def hand_back(file: JobFile, worker: str | None, to_rest: str | None, to_topic: 
             if what.signals_at is not None:
                 click.echo(how_to_commit(settings, what.signals_at), err=True)
             click.echo(json.dumps(what.document))
+            click.echo("Once the connector has this offset, do not start this job again: both would send.", err=True)
             if what.by_hand:
                 click.echo(f"Before the connector starts: {what.by_hand}", err=True)
             return

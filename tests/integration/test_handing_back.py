@@ -200,6 +200,7 @@ def test_a_connector_does_not_obey_again_what_the_job_has_obeyed(stopped: Stoppe
     printed = stopped.hand_back(kafka=2)
     assert (printed.exit_code, stopped.committed()) == (0, 1), printed.output
     assert f"--group {stopped.group} --topic {stopped.topic}:0 --to-offset 2" in printed.stderr
+    assert "do not start this job again" in printed.stderr
 
     written = stopped.hand_back("--to-file", str(stopped.offsets), kafka=2)
     assert (written.exit_code, stopped.committed()) == (0, 2), written.output
