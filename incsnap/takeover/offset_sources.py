@@ -84,11 +84,16 @@ def _offsets(
 
 
 def _in_file(path: Path) -> list[KeptOffset]:
-    """Return the offsets in a file. Raise ConfigError if it cannot be read, or has another form."""
+    """Return the offsets in a file: none in an empty one, which a worker takes as new.
+
+    Raise ConfigError if it cannot be read, or has another form.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"the file with offsets cannot be read: {error}", _WHERE) from None
+    if not content:
+        return []
     try:
         if content.startswith(b"\xac\xed"):
             kept = read_object(content)

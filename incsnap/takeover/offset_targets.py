@@ -65,7 +65,8 @@ def to_file(path: Path, connector: str, what: HandBack) -> None:
     """
     try:
         target = path.resolve()
-        entries = read_object(target.read_bytes()) if target.exists() else {}
+        content = target.read_bytes() if target.exists() else b""
+        entries = read_object(content) if content else {}  # a worker takes an empty file as a new one, too
         kept = (kept_offset(key, value) for key, value in entries.items())
         name = name_there(filter(None, kept), connector, what.prefix)
         entries = {key: value for key, value in entries.items() if key is None or not _is_of(key, name, what)}
