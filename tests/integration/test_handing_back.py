@@ -369,6 +369,24 @@ def test_an_accepted_offset_whose_schema_history_is_not_written_is_named_and_ano
     assert f"DROP DATABASE IF EXISTS `{database}`" in stopped.statements(history)
 
 
+def test_a_file_without_the_connectors_offset_is_named_and_the_right_one_gets_it_afterwards(stopped: Stopped) -> None:
+    right = ("--to-file", str(stopped.offsets))
+    assert "had no offset of the connector shop" in " ".join(stopped.hand_back(*right).stderr.split())
+    stopped.unmark()
+    assert stopped.hand_back(*right).stderr == ""
+    stopped.unmark()
+
+    wrong = stopped.hand_back("--to-file", f"{stopped.offsets}-misspelt")
+    assert wrong.exit_code == 0, wrong.output
+    words = " ".join(wrong.stderr.split())
+    assert f"{stopped.offsets}-misspelt had no offset of the connector shop" in words
+    assert "handed-back.json, and run `incsnap hand-back` again" in words
+    assert stopped.hand_back(*right).exit_code == 2
+
+    stopped.unmark()
+    assert stopped.hand_back(*right).exit_code == 0
+
+
 def test_a_schema_history_may_have_more_records_than_the_clients_queue(
     kafka_address: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
