@@ -21,6 +21,9 @@ _WHERE = (
     " prints, or the file of a standalone worker or of Debezium Server (offset.storage.file.filename)."
 )
 
+#: The first bytes of a standalone worker's file.
+_OF_WORKER = b"\xac\xed"
+
 
 @dataclass(frozen=True, slots=True)
 class FoundOffset:
@@ -83,6 +86,19 @@ def _offsets(
         yield f"The topic {topic}", list(kept_offsets(client, topic).values())
 
 
+def printed_at(given: str | None) -> int:
+    """Return when a file with what Connect's REST interface prints was written, in nanoseconds since 1970.
+
+    `given`: path of the file. Return 0 for none, and for the file of a worker, which writes it itself.
+    """
+    try:
+        if given is not None and not Path(given).read_bytes().startswith(_OF_WORKER):
+            return Path(given).stat().st_mtime_ns
+    except OSError:
+        pass  # `find_offset` raises the error
+    return 0
+
+
 def _in_file(path: Path) -> list[KeptOffset]:
     """Return the offsets in a file: none in an empty one, which a worker takes as new.
 
@@ -95,7 +111,7 @@ def _in_file(path: Path) -> list[KeptOffset]:
     if not content:
         return []
     try:
-        if content.startswith(b"\xac\xed"):
+        if content.startswith(_OF_WORKER):
             kept = read_object(content)
             in_map = [kept_offset(key, value) for key, value in kept.items()]
             return [each for each in in_map if each is not None]
