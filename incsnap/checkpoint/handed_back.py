@@ -16,6 +16,11 @@ def mark_handed_back(files: Files, connector: str, *, done: bool) -> None:
     files.write_json(_NAME, {"connector": connector, "done": done}, durable=True)
 
 
+def how_again(files: Files) -> str:
+    """Return how the place is given again if the connector never got it, in words."""
+    return f"delete {files.path(_NAME)}, and run `incsnap hand-back` again"
+
+
 def refuse_handed_back(files: Files, *, also_begun: bool = True) -> None:
     """Raise ConfigError if the checkpoint was handed back.
 
@@ -35,5 +40,6 @@ def refuse_handed_back(files: Files, *, also_begun: bool = True) -> None:
         )
     raise ConfigError(
         f"the checkpoint at {files.path('')} was handed back to the connector {connector}",
-        f"To continue where the connector is, stop it and {takeover}",
+        f"To continue where the connector is, stop it and {takeover} If the connector never got the job's place, for"
+        f" example because the offset is in a wrong file, {how_again(files)}.",
     )

@@ -30,10 +30,11 @@ def hand_back(file: JobFile, worker: str | None, to_rest: str | None, to_topic: 
     Exit code 2 (ConfigError): the job runs, or the connector cannot continue at its place.
     """
     from incsnap.checkpoint.files import Files
-    from incsnap.checkpoint.handed_back import mark_handed_back, refuse_handed_back
+    from incsnap.checkpoint.handed_back import how_again, mark_handed_back, refuse_handed_back
     from incsnap.checkpoint.location import own_part
     from incsnap.checkpoint.lock import checkpoint_lock
     from incsnap.checkpoint.object_store import set_access
+    from incsnap.cli import output
     from incsnap.config.documents import read_document
     from incsnap.config.load import given_names, read
     from incsnap.config.references import providers_of
@@ -76,6 +77,7 @@ def hand_back(file: JobFile, worker: str | None, to_rest: str | None, to_topic: 
             if what.signals_at is not None:
                 click.echo(how_to_commit(settings, what.signals_at), err=True)
             click.echo(json.dumps(what.document))
+            click.echo("Once the connector has this offset, do not start this job again: both would send.", err=True)
             if what.by_hand:
                 click.echo(f"Before the connector starts: {what.by_hand}", err=True)
             return
@@ -89,8 +91,12 @@ def hand_back(file: JobFile, worker: str | None, to_rest: str | None, to_topic: 
             offset_targets.to_rest(to_rest, connector, what)
         elif to_topic:
             offset_targets.to_topic(client, topic, connector, what)
-        elif to_file:
-            offset_targets.to_file(Path(to_file), connector, what)
+        elif to_file and not offset_targets.to_file(Path(to_file), connector, what):
+            output.warning(
+                f"{to_file} had no offset of the connector {connector}. If its worker reads another file"
+                " (offset.storage.file.filename), the connector does not get the place: do not start it,"
+                f" {how_again(Files(root))} with the right file"
+            )
         # The history comes behind the offset. A connector whose offset was refused, and that goes on at its old place,
         # would append its own statements to definitions of a later place.
         if history is not None:

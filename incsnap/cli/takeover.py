@@ -49,13 +49,14 @@ def takeover(
     Exit code 2 (ConfigError): the connector runs, or the job cannot continue there.
     """
     from incsnap.checkpoint.object_store import set_access
+    from incsnap.cli import output
     from incsnap.cli.run import run_job
     from incsnap.config.job_file import command_line
     from incsnap.config.load import given_names, read
     from incsnap.errors import ConfigError
     from incsnap.takeover.connector_offset import offset_of
     from incsnap.takeover.join import require_new_checkpoint
-    from incsnap.takeover.offset_sources import NAME_IT, find_offset
+    from incsnap.takeover.offset_sources import NAME_IT, find_offset, printed_at
 
     if dry_run and runs:
         raise ConfigError("--dry-run writes nothing, and --run starts a job", "Give one of them.")
@@ -64,6 +65,7 @@ def takeover(
     require_new_checkpoint(settings)
     kept = find_offset(settings, file, worker, offsets)
     offset_of(kept.content)
+    printed = printed_at(offsets)
     if rest and not kept.connector:
         raise ConfigError(f"{kept.where} does not name the connector, so Kafka Connect cannot be asked", NAME_IT)
     _, of_worker = given_names(file, worker)
@@ -85,6 +87,13 @@ def takeover(
             click.echo(f"Ready. {ends} ({running.words}).", err=True)
             _await_end(settings, rest, of_worker, kept.connector, stopping, running)
         if not stopping.is_set():
+            if running.words and printed and printed_at(offsets) == printed:
+                output.warning(
+                    f"{offsets} was not written again since the connector ran, so its offset may be older than the"
+                    " connector's end. Then the job obeys rows of the signal table between both places again. To avoid"
+                    " that, give --worker and not --offsets, or write the file behind the connector's end, and take"
+                    " over without --wait"
+                )
             if not dry_run:
                 _end_transaction(settings, of_worker, kept.connector)
             _take_over(settings, file, worker, offsets, dry_run=dry_run, is_foreseen=bool(running.words))

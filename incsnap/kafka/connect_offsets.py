@@ -23,6 +23,8 @@ from incsnap.kafka.java_objects import NotUnderstood, read_object
 _SECONDS = 60.0
 #: The only connector of a Debezium Server that writes to Kafka: the name is its `debezium.sink.type`.
 _OF_DEBEZIUM_SERVER = "kafka"
+#: The first bytes of a standalone worker's file.
+OF_WORKER = b"\xac\xed"
 #: The repair where no offset can be read.
 WHERE = (
     "Give the worker's file with --worker, or the offset with --offsets: a file with what GET /connectors/NAME/offsets"
@@ -94,13 +96,18 @@ def name_there(offsets: Iterable[KeptOffset], connector: str, server: str) -> st
 
 
 def _in_file(path: Path) -> list[KeptOffset]:
-    """Return the offsets in a file. Raise ConfigError if it cannot be read, or has another form."""
+    """Return the offsets in a file: none in an empty one, which a worker takes as new.
+
+    Raise ConfigError if it cannot be read, or has another form.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"the file with offsets cannot be read: {error}", WHERE) from None
+    if not content:
+        return []
     try:
-        if content.startswith(b"\xac\xed"):
+        if content.startswith(OF_WORKER):
             kept = read_object(content)
             in_map = [kept_offset(key, value) for key, value in kept.items()]
             return [each for each in in_map if each is not None]

@@ -28,7 +28,7 @@ from incsnap.takeover.continued_snapshot import requests_of
 from incsnap.takeover.control_topics import with_control_topics
 from incsnap.takeover.gtid_sources import ALL_SOURCES, GtidSources
 from incsnap.takeover.joined_topics import joined_topics
-from incsnap.takeover.obeyed_signals import obeyed_again, obeyed_signals
+from incsnap.takeover.obeyed_signals import obeyed_again, obeyed_signals, unwritten_signals
 from incsnap.takeover.offset_place import (
     STOP_AT_A_ROW,
     STOP_BEHIND_HEARTBEAT,
@@ -153,6 +153,8 @@ def join(
     signals_at = obeyed_signals(settings, offset.signal)
     if signals_at is not None:
         lines.append(f"Signals of {settings.signals.kafka_topic} are obeyed from offset {signals_at} on.")
+        if unwritten := unwritten_signals(settings, offset, signals_at):
+            warnings.append(unwritten)
     elif again := obeyed_again(settings):
         warnings.append(again)
     choices = choices_digest(settings) if begins_in is not None else ""

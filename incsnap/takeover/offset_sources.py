@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from incsnap.config.job_file import StrPath
@@ -10,7 +11,7 @@ from incsnap.config.load import given_names
 from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.kafka.connect_offsets import WHERE, ConnectorOffsets
+from incsnap.kafka.connect_offsets import OF_WORKER, WHERE, ConnectorOffsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +57,16 @@ def find_offset(settings: Settings, file: StrPath, worker: str | None, given: st
 
 #: The repair where the connector's name is needed.
 NAME_IT = "Add the line `name` to the connector's file, with the connector's name in Kafka Connect."
+
+
+def printed_at(given: str | None) -> int:
+    """Return when a file with what Connect's REST interface prints was written, in nanoseconds since 1970.
+
+    `given`: path of the file. Return 0 for none, and for the file of a worker, which writes it itself.
+    """
+    try:
+        if given is not None and not Path(given).read_bytes().startswith(OF_WORKER):
+            return Path(given).stat().st_mtime_ns
+    except OSError:
+        pass  # `find_offset` raises the error
+    return 0

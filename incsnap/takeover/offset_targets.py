@@ -56,21 +56,22 @@ def to_topic(client: ClientSettings, topic: str, connector: str, what: HandBack)
         raise ServerUnreachable(f"The topic {topic} does not take the offset: {', '.join(failed) or 'no answer'}")
 
 
-def to_file(path: Path, connector: str, what: HandBack) -> None:
+def to_file(path: Path, connector: str, what: HandBack) -> bool:
     """Write the offset into the file of a standalone worker or of Debezium Server, which must not run.
 
-    Offsets of other connectors stay, and so do the owner and the mode of the file. A link stays a link.
+    Offsets of other connectors stay, and so do the owner and the mode of the file. A link stays a link. Return whether
+    the file had an offset of this connector.
 
     Raise ConfigError if the file has another form or cannot be written.
     """
     try:
         target = path.resolve()
-        entries = read_object(target.read_bytes()) if target.exists() else {}
+        content = target.read_bytes() if target.exists() else b""
+        entries = read_object(content) if content else {}  # a worker takes an empty file as a new one, too
         kept = (kept_offset(key, value) for key, value in entries.items())
         name = name_there(filter(None, kept), connector, what.prefix)
-        entries = {key: value for key, value in entries.items() if key is None or not _is_of(key, name, what)}
-        entries[key_of(name, what)] = _compact(what.offset)
-        _replace(target, write_map(entries))
+        others = {key: value for key, value in entries.items() if key is None or not _is_of(key, name, what)}
+        _replace(target, write_map({**others, key_of(name, what): _compact(what.offset)}))
     except (NotUnderstood, AttributeError) as error:
         raise ConfigError(f"{path} is not the file of a standalone worker: {error}", "Name another file.") from None
     except PermissionError as error:
@@ -80,6 +81,7 @@ def to_file(path: Path, connector: str, what: HandBack) -> None:
         ) from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}", "Name another file.") from None
+    return len(others) < len(entries)
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -200,6 +200,7 @@ def test_a_connector_does_not_obey_again_what_the_job_has_obeyed(stopped: Stoppe
     printed = stopped.hand_back(kafka=2)
     assert (printed.exit_code, stopped.committed()) == (0, 1), printed.output
     assert f"--group {stopped.group} --topic {stopped.topic}:0 --to-offset 2" in printed.stderr
+    assert "do not start this job again" in printed.stderr
 
     written = stopped.hand_back("--to-file", str(stopped.offsets), kafka=2)
     assert (written.exit_code, stopped.committed()) == (0, 2), written.output
@@ -366,6 +367,24 @@ def test_an_accepted_offset_whose_schema_history_is_not_written_is_named_and_ano
     again = stopped.hand_back("--to-file", str(stopped.offsets))
     assert again.exit_code == 0, again.output
     assert f"DROP DATABASE IF EXISTS `{database}`" in stopped.statements(history)
+
+
+def test_a_file_without_the_connectors_offset_is_named_and_the_right_one_gets_it_afterwards(stopped: Stopped) -> None:
+    right = ("--to-file", str(stopped.offsets))
+    assert "had no offset of the connector shop" in " ".join(stopped.hand_back(*right).stderr.split())
+    stopped.unmark()
+    assert stopped.hand_back(*right).stderr == ""
+    stopped.unmark()
+
+    wrong = stopped.hand_back("--to-file", f"{stopped.offsets}-misspelt")
+    assert wrong.exit_code == 0, wrong.output
+    words = " ".join(wrong.stderr.split())
+    assert f"{stopped.offsets}-misspelt had no offset of the connector shop" in words
+    assert "handed-back.json, and run `incsnap hand-back` again" in words
+    assert stopped.hand_back(*right).exit_code == 2
+
+    stopped.unmark()
+    assert stopped.hand_back(*right).exit_code == 0
 
 
 def test_a_schema_history_may_have_more_records_than_the_clients_queue(

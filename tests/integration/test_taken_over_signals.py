@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pymysql.connections import Connection
@@ -15,8 +16,9 @@ from pymysql.connections import Connection
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.taken_over import write_taken_over
 from incsnap.mysql.watermarks import executed, high_watermark
-from incsnap.takeover.connector_offset import ConnectorOffset
+from incsnap.takeover.connector_offset import ConnectorOffset, RunningSnapshot, WaitingTable
 from incsnap.takeover.join import join
+from incsnap.takeover.obeyed_signals import unwritten_signals
 from lab.addresses import MySqlAddress
 from signals import send
 from tests.support.planned_job import PlannedJob, settings_of
@@ -110,3 +112,55 @@ def test_a_message_that_the_connector_has_obeyed_is_not_obeyed_again(
 
         assert len(job.of(f"{topic_prefix}.{database}.obeyed")) == (0 if is_committed else 2)
     admin.delete_topics([topic], request_timeout=30)[topic].result(30)
+
+
+def test_a_message_that_came_behind_the_offset_is_named_because_its_snapshot_may_be_lost(
+    mysql_address: MySqlAddress,
+    kafka_address: str,
+    connection: Connection[Any],
+    database: str,
+    topic_prefix: str,
+) -> None:
+    topic, group, seconds = f"{topic_prefix}-signal", f"{topic_prefix}-group", 1_700_000_000
+    admin = AdminClient({"bootstrap.servers": kafka_address})
+    admin.create_topics([NewTopic(topic, 1, 1)], request_timeout=30)[topic].result(30)
+    producer = Producer({"bootstrap.servers": kafka_address})
+    for key, name, kind, sent in (
+        (topic_prefix, "known", "execute-snapshot", seconds - 1),
+        (topic_prefix, "lost", "execute-snapshot", seconds),
+        (topic_prefix, "kept", "execute-snapshot", seconds + 1),
+        (topic_prefix, "halt", "stop-snapshot", seconds + 2),
+        (topic_prefix, "word", "log", seconds + 2),
+        ("other", "foreign", "execute-snapshot", seconds + 2),
+        (topic_prefix, "next", "execute-snapshot", seconds + 3),
+    ):
+        signal = {"id": name, "type": kind, "data": send.snapshot_data([f"{database}.t"])}
+        producer.produce(topic, json.dumps(signal), key, timestamp=sent * 1000)
+        producer.flush(30)
+    with closing(Consumer({"bootstrap.servers": kafka_address, "group.id": group})) as consumer:
+        consumer.commit(offsets=[TopicPartition(topic, 0, 6)], asynchronous=False)
+    settings = settings_of(
+        mysql_address,
+        kafka_address,
+        topic_prefix,
+        database,
+        signal__enabled__channels="kafka",
+        signal__kafka__topic=topic,
+        signal__kafka__groupId=group,
+    )
+    running = RunningSnapshot("kept", (WaitingTable(f"{database}.t"),), None, None)
+    place = executed(connection), *high_watermark(connection)
+
+    joined = join(settings, ConnectorOffset(*place, seconds=seconds, running=running))
+
+    assert joined.place.signals_at == 6
+    (warning,) = [text for text in joined.warnings if topic in text]
+    assert "lost (execute-snapshot), halt (stop-snapshot). " in warning
+    assert "send the signal again" in warning
+    # A connector with read.only=true writes down the newest signal that it knows.
+    assert "halt" in unwritten_signals(settings, ConnectorOffset(*place, seconds=seconds, signal=2), 6)
+    assert unwritten_signals(settings, ConnectorOffset(*place, seconds=seconds, signal=3), 6) == ""
+    # The topic was made anew and is shorter than the group's place.
+    assert "next" in unwritten_signals(settings, ConnectorOffset(*place, seconds=seconds), 90)
+    admin.delete_topics([topic], request_timeout=30)[topic].result(30)
+    assert unwritten_signals(settings, ConnectorOffset(*place, seconds=seconds), 6) == ""

@@ -45,5 +45,8 @@ def test_a_hand_back_that_was_cut_short_is_done_again(tmp_path: Path) -> None:
     refuse_handed_back(files, also_begun=False)
     mark_handed_back(files, "inventory", done=True)
 
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError) as caught:
         refuse_handed_back(files, also_begun=False)
+
+    # The offset may have gone into a wrong file.
+    assert f"delete {files.path('handed-back.json')}, and run `incsnap hand-back` again" in caught.value.hint

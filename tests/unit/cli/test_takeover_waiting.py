@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -20,6 +21,7 @@ from incsnap.envelope.seam import PartitionEnd, RecordPlace, Seam
 from incsnap.errors import ConfigError
 from incsnap.takeover import connector_state
 from incsnap.takeover.connect_rest import NoAnswer
+from incsnap.takeover.java_writing import write_map
 from incsnap.takeover.join import Joined
 from incsnap.takeover.offset_place import STOP_CLEANLY
 from incsnap.takeover.partitioners import refuse_partitioner
@@ -87,6 +89,8 @@ class Taking:
     answers: list[Joined | ConfigError] = field(default_factory=lambda: [_FOUND])
     was_written: list[bool] = field(default_factory=list)  #: whether the checkpoint had the place at each search
     where: ConfigError | None = None  #: error of the search for the offset's place in the binlog
+    is_of_worker: bool = False  #: whether the file with the offset is that of a standalone worker
+    is_printed_again: bool = False  #: whether a person writes the file again while the command waits
 
     @property
     def is_written(self) -> bool:
@@ -95,6 +99,8 @@ class Taking:
 
     def join(self, *_: object) -> Joined:
         """Stand for `join`."""
+        if self.is_printed_again:
+            os.utime(self.folder / "offsets.json", (1, len(self.was_written) + 1))
         self.was_written.append(self.is_written)
         answer = self.answers[min(len(self.was_written), len(self.answers)) - 1]
         if isinstance(answer, ConfigError):
@@ -107,6 +113,8 @@ class Taking:
         file, offsets = write_properties(self.folder / "shop.properties", properties), self.folder / "offsets.json"
         offset = {"file": "binlog.000001", "pos": 4, "gtids": f"{_UUID}:1-5"}
         offsets.write_text(json.dumps({"offsets": [{"partition": {"server": "shop"}, "offset": offset}]}))
+        if self.is_of_worker:
+            offsets.write_bytes(write_map({b'["shop",{"server":"shop"}]': json.dumps(offset).encode()}))
         with (
             patch("incsnap.takeover.join.join", self.join),
             patch("incsnap.mysql.session.connect"),
@@ -144,6 +152,22 @@ def test_what_is_found_is_said_before_the_connector_is_to_stop_and_written_after
     assert "rows come twice" in before
     assert "The later place was found." in after
     assert (len(asked), taking.was_written, taking.is_written) == (3, [False, False], True)
+
+
+@pytest.mark.parametrize("kind", ["printed before", "printed again", "worker's file", "connector had ended"])
+def test_an_offset_that_was_printed_before_the_connectors_end_is_a_warning(taking: Taking, kind: str) -> None:
+    states = [_STOPPED] if kind == "connector had ended" else [_RUNNING, _RUNNING, _STOPPED]
+    taking.is_printed_again, taking.is_of_worker = kind == "printed again", kind == "worker's file"
+    with (
+        connect_rest(states) as (address, _),
+        patch.object(connector_state, "arriving_records", return_value=""),
+        patch("incsnap.mysql.catalog.tables", return_value=()),
+    ):
+        result = taking.run(address, "--wait")
+
+    assert result.exit_code == 0, result.output
+    assert ("was not written again" in " ".join(result.stderr.split())) == (kind == "printed before")
+    assert taking.is_written
 
 
 def test_what_a_stop_does_not_cure_is_refused_before_the_connector_is_to_stop(taking: Taking) -> None:

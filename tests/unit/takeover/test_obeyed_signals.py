@@ -8,8 +8,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from incsnap.errors import ServerUnreachable
+from incsnap.gtid import GtidSet
 from incsnap.takeover import obeyed_signals
-from incsnap.takeover.obeyed_signals import obeyed_again
+from incsnap.takeover.connector_offset import ConnectorOffset
+from incsnap.takeover.obeyed_signals import obeyed_again, unwritten_signals
 from tests.support.job_settings import loaded_with
 
 _CHANNELS = {"signal__enabled__channels": "source,kafka", "signal__kafka__groupId": "obeyed"}
@@ -65,3 +67,15 @@ def test_a_connector_that_only_reads_goes_on_behind_the_signal_that_its_offset_k
 def test_a_kafka_that_does_not_answer_is_an_error() -> None:
     with pytest.raises(ServerUnreachable, match="does not say which signals shop-signal has"):
         warning(KafkaError(KafkaError._TRANSPORT))
+
+
+@pytest.mark.parametrize("code", [None, KafkaError._TRANSPORT, KafkaError.UNKNOWN_TOPIC_OR_PART])
+def test_signals_behind_the_offset_need_a_time_a_topic_and_kafka(code: int | None) -> None:
+    asked = Mock(side_effect=KafkaException(KafkaError(code)) if code is not None else AssertionError)
+    offset = ConnectorOffset(GtidSet.parse(""), "binlog.000001", 4, seconds=0 if code is None else 1_700_000_000)
+    with patch.object(obeyed_signals, "Consumer", return_value=Mock(offsets_for_times=asked)):
+        if code == KafkaError._TRANSPORT:
+            with pytest.raises(ServerUnreachable, match="does not say which signals shop-signal has"):
+                unwritten_signals(_OF_KAFKA, offset, 3)
+        else:
+            assert unwritten_signals(_OF_KAFKA, offset, 3) == ""

@@ -90,7 +90,7 @@ def test_no_place_is_refused_with_what_to_give(settings: Settings, tmp_path: Pat
     assert "--offsets" in caught.value.hint
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xac\xed\x00\x05t\x00\x01x", b"\xac\xed\x00"])
+@pytest.mark.parametrize("content", [b"{}", b"[1]", b"\xac\xed\x00\x05t\x00\x01x", b"\xac\xed\x00"])
 def test_a_file_of_another_form_is_refused(settings: Settings, tmp_path: Path, content: bytes) -> None:
     offsets = tmp_path / "offsets"
     offsets.write_bytes(content)
@@ -179,3 +179,15 @@ def test_a_connector_keeps_its_name_beside_another_one_that_is_called_kafka(sett
     to_file(offsets, "inventory", HandBack("shop", _OFFSET, ()))
 
     assert read_object(offsets.read_bytes())[key("kafka", "shop")] == b'{"pos": 1}'
+
+
+def test_an_empty_file_is_new_and_has_no_offsets(settings: Settings, tmp_path: Path) -> None:
+    offsets = tmp_path / "offsets"
+    offsets.touch()
+    with pytest.raises(ConfigError, match="has no offset of the connector inventory") as refused:
+        find_offset(settings, connector(tmp_path), None, str(offsets))
+    assert "It has those of: no connector" in refused.value.message
+
+    to_file(offsets, "inventory", HandBack("shop", _OFFSET, ()))
+
+    assert find_offset(settings, connector(tmp_path), None, str(offsets)).content == _OFFSET
