@@ -150,8 +150,11 @@ def notifications(reader: SettingsReader) -> Notifications:
 
 def heartbeats(reader: SettingsReader) -> HeartbeatSettings:
     """Return the settings of heartbeats. `read.only` forbids the query."""
-    whole = reader["topic.heartbeat.name"]
-    topic = whole or reader["topic.delimiter"].join((reader["topic.heartbeat.prefix"], reader["topic.prefix"]))
+    whole, other = reader["topic.heartbeat.name"], reader["heartbeat.topic.name"]
+    if whole and other:
+        reader.idle["heartbeat.topic.name"] = "topic.heartbeat.name goes first"
+        reader.warnings.append("heartbeat.topic.name has no effect beside topic.heartbeat.name")
+    topic = whole or other or reader["topic.delimiter"].join((reader["topic.heartbeat.prefix"], reader["topic.prefix"]))
     if reader["heartbeat.interval.ms"] and len(topic) > LONGEST_NAME:
         reader.problem("topic.heartbeat.prefix", f"short enough: a topic's name has at most {LONGEST_NAME} characters")
     query, is_forbidden = reader["heartbeat.action.query"], reader["read.only"]

@@ -109,5 +109,8 @@ SIGNALS = (
             "First part of the heartbeat topic's name, before topic.prefix."),
     Setting("topic.heartbeat.name", TOPIC, "", "Whole name of the heartbeat topic.", "all-heartbeats",
             unset="prefix and `topic.prefix`, joined by `topic.delimiter`"),
+    Setting("heartbeat.topic.name", TOPIC, "",
+            "Another name of `topic.heartbeat.name`, from Debezium's release notes. `topic.heartbeat.name` goes first.",
+            "all-heartbeats", unset="`topic.heartbeat.name`"),
 )
 # fmt: on

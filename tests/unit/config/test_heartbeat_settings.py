@@ -33,6 +33,14 @@ def test_the_topic_is_named_as_debezium_names_it() -> None:
     assert topic_name(topic__heartbeat__prefix="beats", topic__heartbeat__name="all") == "all"
 
 
+def test_the_topic_has_a_second_setting_for_its_name() -> None:
+    settings = loaded(heartbeat__interval__ms="1", heartbeat__topic__name="hb")
+    assert (settings.settings.heartbeat.topic, settings.warnings) == ("hb", ())
+    both = loaded(heartbeat__interval__ms="1", heartbeat__topic__name="hb", topic__heartbeat__name="all")
+    assert both.settings.heartbeat.topic == "all"
+    assert both.warnings == ("heartbeat.topic.name has no effect beside topic.heartbeat.name",)
+
+
 def test_a_router_takes_heartbeats_to_another_topic() -> None:
     router = {
         "transforms": "route",
@@ -57,6 +65,7 @@ def test_heartbeats_give_records_no_other_form() -> None:
             "topic.heartbeat.prefix: 'a b' is not a name of at most 249",
         ),
         ("topic__heartbeat__name", "x" * 250, "topic.heartbeat.name: 'xxx"),
+        ("heartbeat__topic__name", "x" * 250, "heartbeat.topic.name: 'xxx"),
     ],
 )
 def test_bad_values_are_refused_by_name(name: str, value: str, why: str) -> None:
