@@ -59,7 +59,10 @@ def test_each_default_is_the_value_of_a_setting_that_is_not_given() -> None:
 
 @pytest.mark.parametrize(
     "rivals",
-    [(".include.list=", "start.at=", "start.gtid.set="), (".exclude.list=", "start.at=", "start.binlog.")],
+    [
+        (".include.list=", "start.at=", "start.gtid.set=", "heartbeat.topic.name="),
+        (".exclude.list=", "start.at=", "start.binlog.", "topic.heartbeat.name="),
+    ],
     ids=lambda names: names[0],
 )
 def test_what_is_commented_out_would_be_obeyed(tmp_path: Path, rivals: tuple[str, ...]) -> None:
