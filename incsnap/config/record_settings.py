@@ -127,7 +127,10 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
     if "apicurio" in given.lower() or kind == "ext-json":
         return _apicurio(reader, name, kind, options)
     url = reader.required(f"{name}.{_URL}", "the address of the schema registry, http://host:port")
-    _check_address(reader, f"{name}.{_URL}", url)
+    # The registry's client asks the next address if one does not answer.
+    for address in url.split(",") if url else ():
+        if not _check_address(reader, f"{name}.{_URL}", address.strip()):
+            break
     of_kind = {"json-schema": _OF_JSON_SCHEMAS, "protobuf": (*_STYLES, *_IDLE_OF_PROTOBUF, _KNOWN_TYPES)}
     own = (_URL, "schemas.enable", *of_kind.get(kind, ()))
     client = {option: value for option, value in options.items() if option not in own}
@@ -145,13 +148,13 @@ def _format(reader: SettingsReader, name: str) -> tuple[FormatChoice, RegistrySe
 
 
 def _check_address(reader: SettingsReader, name: str, url: str) -> bool:
-    """Add a problem for the setting `name` unless `url` is an address, or is not given. Return True for an address.
+    """Return True if `url` is an address. Otherwise add a problem for the setting `name`.
 
     A `/` in a password ends the address. A client's error would then show a part of the password as the port.
     """
     try:
-        if not url or (url.startswith(("http://", "https://")) and urlsplit(url).port != 0):
-            return bool(url)
+        if url.startswith(("http://", "https://")) and urlsplit(url).port != 0:
+            return True
     except ValueError:
         reader.problem(name, "of the form http://host:port, with %2F for a / in a password")
         return False

@@ -35,7 +35,7 @@ class Registry:
         from confluent_kafka import schema_registry
 
         settings = client_settings(url, client)
-        self._url = _shown(url)
+        self._url = ",".join(_shown(each.strip()) for each in url.split(","))
         self._settings = settings
         self._errors = schema_registry.SchemaRegistryError
         self._kind = kind
@@ -139,7 +139,7 @@ class Registry:
                 f"The schema registry refused {what}: not compatible with what is registered: {reason}"
                 + self._compared(subject, schema),
                 f"Change the table in a compatible way (new columns that take NULL), or allow more for this subject:"
-                f' PUT {self._url}/config/{subject} {{"compatibility": "NONE"}}.',
+                f' PUT {self._url.partition(",")[0]}/config/{subject} {{"compatibility": "NONE"}}.',
             )
         if status == 404:
             return SinkRefused(

@@ -20,6 +20,7 @@ import pyarrow as pa
 from incsnap.columns.arrow import BytesArray
 from incsnap.config.apicurio_settings import URL
 from incsnap.config.registry_settings import client_settings
+from incsnap.config.secrets import without_password
 from incsnap.config.servers import RegistrySettings
 from incsnap.errors import ServerUnreachable
 from incsnap.kafka.apicurio import ApicurioRegistry
@@ -130,7 +131,8 @@ def _schema(schemas: AvroSchemas, number: int) -> Any:
         with schema_registry.SchemaRegistryClient(dict(settings.client)) as opened:
             text = opened.get_schema(number).schema_str
     except (OSError, schema_registry.SchemaRegistryError) as error:
-        raise ServerUnreachable(f"The schema registry {schemas.url} has no schema {number}: {error}") from None
+        shown = without_password(schemas.url)
+        raise ServerUnreachable(f"The schema registry {shown} has no schema {number}: {error}") from None
     return fastavro.parse_schema(_bare(json.loads(text or "null")))
 
 

@@ -114,6 +114,12 @@ def test_json_behind_the_id_of_its_schema_fits_the_schema(registry_url: str, top
         again.register(f"{topic}-key", '{"type":"object"}')
 
 
+def test_a_second_address_is_asked_where_the_first_one_is_dead(registry_url: str, topic: str) -> None:
+    number = Registry(f"http://127.0.0.1:1,{registry_url}", {"max.retries": "0"}).register(f"{topic}-key", '"int"')
+    with registry_client(registry_url) as client:
+        assert client.get_latest_version(f"{topic}-key").schema_id == number
+
+
 @pytest.mark.parametrize("optional", [False, True])
 def test_protobuf_behind_the_id_of_its_schema_is_read_by_the_registrys_text(
     registry_url: str, topic: str, optional: bool

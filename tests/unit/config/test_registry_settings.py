@@ -132,3 +132,29 @@ def test_a_registry_that_is_not_there_is_named_without_its_password() -> None:
     with pytest.raises(ServerUnreachable, match=r"http://127\.0\.0\.1:1 does not answer") as caught:
         registry.register("t-value", '"int"')
     assert "secret" not in caught.value.message + caught.value.hint
+
+
+@pytest.mark.parametrize("second", ["http://reg2:8081", " https://u:p-2@reg2/a"])
+def test_a_registry_may_have_several_addresses(second: str) -> None:
+    url = f"http://u:p-1@reg1:8081,{second}"
+    given = {"value__converter": "AvroConverter", "value__converter__schema__registry__url": url}
+    assert loaded_with(**given).settings.formats.value_registry.url == url
+
+
+@pytest.mark.parametrize("second", ["", "reg2:8081", "http://u:p-2/p-2@reg2"])
+def test_each_address_of_a_registry_is_checked(second: str) -> None:
+    url = f"http://u:p-1@reg1:8081,{second}"
+    text = problems_with(value__converter="AvroConverter", value__converter__schema__registry__url=url)
+    assert "not of the form http://host:port" in text
+    assert "p-1" not in text
+    assert "p-2" not in text
+
+
+def test_no_address_of_a_registry_is_named_with_its_password() -> None:
+    url = "http://me:secret@127.0.0.1:1,http://you:other@127.0.0.1:2"
+    registry = Registry(url, {"max.retries": "0", "timeout": "2"})
+    with pytest.raises(
+        ServerUnreachable, match=r"http://127\.0\.0\.1:1,http://127\.0\.0\.1:2 does not answer"
+    ) as caught:
+        registry.register("t-value", '"int"')
+    assert not {"secret", "other"} & {*caught.value.message.replace(":", "@").split("@")}

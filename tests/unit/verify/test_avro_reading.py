@@ -8,7 +8,10 @@ from unittest.mock import patch
 
 import fastavro
 import pyarrow as pa
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
 
+from incsnap.errors import ServerUnreachable
 from incsnap.verify import avro_reading
 from incsnap.verify.avro_reading import NO_JSON, AvroSchemas, as_json, with_ids
 from incsnap.verify.record_reading import ROW, TOMBSTONE, UNREADABLE, RecordForm, read_keys, read_values
@@ -120,3 +123,14 @@ def test_a_double_of_json_is_spelled_like_one_of_avro() -> None:
         read = as_json(pa.array(values, pa.binary()), _SCHEMAS)
 
     assert read.to_pylist() == avro_reading.respelled(pa.array(rows, pa.binary())).to_pylist()
+
+
+def test_a_missing_schema_names_each_address_of_the_registry_without_its_password() -> None:
+    schemas = AvroSchemas("http://me:secret@reg1:8081,http://me:secret@reg2:8081")
+    missing = SchemaRegistryError(404, 40403, "Schema not found")
+    with (
+        patch.object(SchemaRegistryClient, "get_schema", side_effect=missing),
+        pytest.raises(ServerUnreachable, match=r"reg1:8081,.*reg2:8081 has no schema 7") as refused,
+    ):
+        as_json(pa.array([b"\0" + (7).to_bytes(4, "big")], pa.binary()), schemas)
+    assert "secret" not in str(refused.value)
