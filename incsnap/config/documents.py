@@ -28,7 +28,19 @@ from incsnap.config.form import JSON, Form, form_of
 from incsnap.config.job_file import StrPath, options_of
 from incsnap.config.msk_connect import beside
 from incsnap.config.parse_faults import fault, plain, refuse_generators, refuse_other_languages, repair
-from incsnap.config.resources import CONNECTORS, HINT, LIST, WORKERS, Found, Kinds, Steps, not_run, only_resource
+from incsnap.config.resources import (
+    CONNECTORS,
+    HINT,
+    LIST,
+    SERVER,
+    WORKERS,
+    Found,
+    Kinds,
+    Steps,
+    not_run,
+    only_resource,
+    refuse_server,
+)
 from incsnap.config.secrets import without_salt
 from incsnap.errors import ConfigError
 
@@ -126,9 +138,11 @@ def _of_json(path: StrPath, document: Any, kinds: Kinds) -> Found:
         return _of_json(path, document[0], kinds).below(0)
     if not isinstance(document, dict):
         raise ConfigError(f"{path} has no settings", HINT)
-    if document.get("kind") in (*CONNECTORS, *WORKERS, LIST):
+    if document.get("kind") in (*CONNECTORS, *WORKERS, LIST, SERVER):
         resource = only_resource(path, [document], kinds)
         return replace(resource, place=resource.place[1:])
+    if isinstance(document.get("debezium"), dict):
+        refuse_server(path, document["debezium"])
     answers = [name for name, each in document.items() if isinstance(each, dict) and "info" in each]
     if len(answers) > 1:
         raise ConfigError(f"{path} has {len(answers)} connectors", "Give each job a file of its own.")

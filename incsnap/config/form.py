@@ -14,7 +14,7 @@ from incsnap.config.job_file import StrPath
 JSON = re.compile(r"\s*(\[\s*)?\{")
 #: A line that only YAML has: the kind of a resource, or the key of an object that holds settings.
 _YAML = re.compile(
-    r"^[ \t]*(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration)\s*:\s*(\{.*)?$)",
+    r"^[ \t]*(kind\s*:\s*\S|(-\s+)?(config|connectorConfiguration|debezium)\s*:\s*(\{.*)?$)",
     re.MULTILINE,
 )
 #: A setting behind a colon and a blank, which properties may have too, and one behind an equals sign.

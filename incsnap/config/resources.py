@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from incsnap.config.job_file import StrPath
+from incsnap.config.unsupported import of_server
 from incsnap.errors import ConfigError
 
 #: Keys and indexes that lead from the root of a document to the object with the settings.
@@ -23,6 +24,8 @@ Kinds = Mapping[str, str]
 CONNECTORS: Kinds = {"KafkaConnector": "config", "Connector": "configs"}
 WORKERS: Kinds = {"KafkaConnect": "config"}
 LIST = "List"
+#: Kind of Debezium's operator. It has no connector's settings.
+SERVER = "DebeziumServer"
 #: What a settings file may be, for hints of errors.
 HINT = "Name a properties file, the JSON of Kafka Connect's REST API, or a KafkaConnector in YAML."
 _WORKER_HINT = "Name the properties file of a worker, or a KafkaConnect in YAML."
@@ -60,6 +63,8 @@ def not_run(holder: Mapping[str, Any], *names: str) -> str:
 def only_resource(path: StrPath, documents: Sequence[Any], kinds: Kinds) -> Found:
     """Return the settings of the only resource of `kinds`. Raise ConfigError unless there is one."""
     resources = list(_of_kinds(documents, kinds))
+    if not resources and (servers := list(_of_kinds(documents, {SERVER: ""}))):
+        refuse_server(path, servers[0][1].get("spec"))
     if len(resources) != 1:
         one = "Give each job a file of its own." if kinds is CONNECTORS else "Give each worker a file of its own."
         hint = HINT if kinds is CONNECTORS else _WORKER_HINT
@@ -74,6 +79,13 @@ def only_resource(path: StrPath, documents: Sequence[Any], kinds: Kinds) -> Foun
         raise ConfigError(f"{path}: the {kind} has no spec with a {holder}", HINT)
     outside = _worker(path, spec) if kinds is WORKERS else _connector(spec, metadata)
     return Found(spec.get(holder, {}), outside, (*place, "spec", holder), not_run(spec, "state", "pause"))
+
+
+def refuse_server(path: StrPath, settings: Any) -> NoReturn:
+    """Raise ConfigError for a file of Debezium Server whose object `settings` should hold the sink."""
+    sink = settings.get("sink") if isinstance(settings, dict) else None
+    kind = sink.get("type") if isinstance(sink, dict) else None
+    raise ConfigError(f"{path}: {of_server(str(kind or 'kafka'))}")
 
 
 def _connector(spec: Mapping[str, Any], metadata: Any) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def refuse(reader: SettingsReader) -> None:
     elif connector and connector not in _OF_MYSQL:
         reader.problem("connector.class", "a connector for MySQL; this job reads MySQL's binlog")
     if of_debezium_server(reader):
-        reader.problems.append(_of_server(reader.text(_SINK, "kafka")))
+        reader.problems.append(of_server(reader.text(_SINK, "kafka")))
     for old, new in LISTS.items():
         if reader.given(old):
             reader.problems.append(f"{old}: a name of Debezium 1. Write {new}, which takes the same patterns")
@@ -73,7 +73,7 @@ def of_debezium_server(reader: SettingsReader) -> bool:
     return not reader.given("connector.class") and any(name.startswith(_SERVER) for name in reader.names())
 
 
-def _of_server(sink: str) -> str:
+def of_server(sink: str) -> str:
     """Return the problem of a file of Debezium Server that writes to `sink`."""
     if sink != "kafka":
         return f"{_SINK}: this is a file of Debezium Server that writes to {sink}. incsnap writes to Kafka alone"

@@ -218,6 +218,15 @@ def test_no_password_is_shown_whatever_the_shape_of_a_document(content: object, 
     assert "SECRET" not in (shown.stderr if fix else shown.output)
 
 
+_SERVERS_YAML = (
+    "quarkus: {http: {port: 8080}}\ndebezium:\n  sink:\n    type: kafka\n  source:\n    topic: {prefix: a}\n"
+)
+_OPERATORS = (
+    "apiVersion: debezium.io/v1alpha1\nkind: DebeziumServer\n"
+    "spec: {sink: {type: kafka}, source: {class: c, config: {}}}"
+)
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -243,6 +252,19 @@ def test_no_password_is_shown_whatever_the_shape_of_a_document(content: object, 
         ('# made by cat <<EOF and {{ host }}\n{"a": "b",\n}', "names stand in quotes"),
         ('{"a": "b", // see http://localhost, then cat <<EOF\n}', "is not JSON"),
         ({"config": '{"database.user": "u"}'}, "config is not an object but a text"),
+        (_SERVERS_YAML, r"debezium.source.\*: this is a file of Debezium Server. Write these names without"),
+        (_SERVERS_YAML.replace("kafka", "pubsub"), "is a file of Debezium Server that writes to pubsub. incsnap"),
+        ("debezium:\n  source: {a: b}\n", "this is a file of Debezium Server. Write these names"),
+        ("connector.class: c\ndebezium: 3\n", "topic.prefix: missing"),
+        ({"debezium": {"sink": {"type": "kafka"}, "source": {"a": "b"}}}, "this is a file of Debezium Server. Write"),
+        (_OPERATORS, "this is a file of Debezium Server. Write these names without"),
+        (_OPERATORS.replace("kafka", "redis"), "this is a file of Debezium Server that writes to redis"),
+        (
+            f"kind: List\nitems:\n- {{{_OPERATORS.replace(chr(10), ', ')}}}\n",
+            "this is a file of Debezium Server. Write",
+        ),
+        ({"kind": "DebeziumServer", "spec": {"sink": {"type": "redis"}}}, "Debezium Server that writes to redis"),
+        ({"kind": "DebeziumServer", "spec": 3}, "this is a file of Debezium Server. Write these names"),
         (
             {"database.user": "${A_USER:-root}"},
             r"\$\{A_USER:-...\} is a shell's default. Write its value, or \$\{env:A_USER\}",
