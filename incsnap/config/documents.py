@@ -33,6 +33,7 @@ from incsnap.config.resources import (
     HINT,
     LIST,
     SERVER,
+    WORKER_HINT,
     WORKERS,
     Found,
     Kinds,
@@ -84,8 +85,13 @@ def open_document(path: StrPath) -> Document:
 
 
 def open_worker(path: StrPath) -> Document:
-    """Return the file of a worker. Raise ConfigError if the file cannot be parsed."""
-    return _opened(path, WORKERS)
+    """Return the file of a worker. Raise ConfigError if the file cannot be parsed, or has no setting of a worker."""
+    document = _opened(path, WORKERS)
+    # A worker does not start without bootstrap.servers. Read as properties, a Compose file has names without dots.
+    if not any("." in name for name in document.values):
+        variables = "Write variables of a container as its settings: CONNECT_GROUP_ID is group.id."
+        raise ConfigError(f"{path} has no setting of a worker", f"{WORKER_HINT} {variables}")
+    return document
 
 
 def _opened(path: StrPath, kinds: Kinds) -> Document:

@@ -28,7 +28,7 @@ LIST = "List"
 SERVER = "DebeziumServer"
 #: What a settings file may be, for hints of errors.
 HINT = "Name a properties file, the JSON of Kafka Connect's REST API, or a KafkaConnector in YAML."
-_WORKER_HINT = "Name the properties file of a worker, or a KafkaConnect in YAML."
+WORKER_HINT = "Name the properties file of a worker, or a KafkaConnect in YAML."
 #: Fields of a worker's spec -> the worker's setting. `groupId` and the topics are fields since Strimzi's API v1.
 _WORKER_FIELDS = {
     "bootstrapServers": "bootstrap.servers",
@@ -67,7 +67,7 @@ def only_resource(path: StrPath, documents: Sequence[Any], kinds: Kinds) -> Foun
         refuse_server(path, servers[0][1].get("spec"))
     if len(resources) != 1:
         one = "Give each job a file of its own." if kinds is CONNECTORS else "Give each worker a file of its own."
-        hint = HINT if kinds is CONNECTORS else _WORKER_HINT
+        hint = HINT if kinds is CONNECTORS else WORKER_HINT
         raise ConfigError(
             f"{path} has {len(resources)} resources of the kind {' or '.join(kinds)}",
             one if resources else f"{hint} Write an entry of a ConfigMap as such a file.",

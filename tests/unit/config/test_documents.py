@@ -733,6 +733,8 @@ def test_nobody_who_gave_a_worker_is_advised_to_give_one(tmp_path: Path) -> None
         (_CLUSTER + "  authentication: {type: scram-sha-512}\n", r"takes its login to Kafka \(authentication\)"),
         (_CLUSTER + "---" + _CLUSTER, "has 2 resources of the kind KafkaConnect"),
         (STRIMZI, "has 0 resources of the kind KafkaConnect"),
+        ("services:\n  connect:\n    environment:\n      CONNECT_GROUP_ID: a\n", "has no setting of a worker"),
+        ("version: '3'\nservices:\n  connect:\n    image: a\n", "has no setting of a worker"),
     ],
 )
 def test_a_worker_whose_settings_are_elsewhere_is_refused(worker: str, message: str, tmp_path: Path) -> None:
