@@ -27,7 +27,6 @@ from incsnap.config import repeated_names
 from incsnap.config.form import JSON, Form, form_of
 from incsnap.config.job_file import StrPath, options_of
 from incsnap.config.msk_connect import beside
-from incsnap.config.names import unused_names
 from incsnap.config.parse_faults import fault, plain, refuse_generators, refuse_other_languages, repair
 from incsnap.config.resources import (
     CONNECTORS,
@@ -88,8 +87,8 @@ def open_document(path: StrPath) -> Document:
 def open_worker(path: StrPath) -> Document:
     """Return the file of a worker. Raise ConfigError if the file cannot be parsed, or has no setting of a worker."""
     document = _opened(path, WORKERS)
-    # Read as properties, a Compose file has names too. They have no dots.
-    if not any("." in name and not unused_names([name]).unknown for name in document.values):
+    # A worker does not start without bootstrap.servers. Read as properties, a Compose file has names without dots.
+    if not any("." in name for name in document.values):
         variables = "Write variables of a container as its settings: CONNECT_GROUP_ID is group.id."
         raise ConfigError(f"{path} has no setting of a worker", f"{WORKER_HINT} {variables}")
     return document
