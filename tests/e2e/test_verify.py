@@ -114,6 +114,31 @@ def test_a_locked_table_has_no_answer_and_the_other_tables_have_one(play: Captur
     assert all(each["equal"] for each in answers.values())
 
 
+def test_floats_and_vectors_in_avro_are_equal_at_the_first_look(
+    play: CapturedDatabase, registry_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    avro = {
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schema.registry.url": registry_url,
+        "schema.name.adjustment.mode": "avro",
+        "table.include.list": f"{play.database}\\..*",
+    }
+    table = TableId(play.database, "measured")
+    values = "0.1, 123456.789, STRING_TO_VECTOR('[0.1, -0.3, 123456.789]')"
+    with play.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table.sql} (id INT PRIMARY KEY, f FLOAT, n FLOAT NOT NULL, v VECTOR(3))")
+        cursor.execute(f"INSERT INTO {table.sql} VALUES (1, {values}), (2, NULL, 1e10, NULL)")
+        with play.job({"snapshot.mode": "initial", **avro}) as job:
+            send_first_snapshot(play, job)
+            cursor.execute(f"INSERT INTO {table.sql} VALUES (3, {values})")
+            play.drain(job)
+            job.stop()
+    code, answers = verify(play, "--table", str(table), settings=avro)
+
+    assert (code, answers["measured"]["equal"]) == (0, True)
+    assert " 0 keys differ or changed meanwhile" in capsys.readouterr().out
+
+
 @contextlib.contextmanager
 def writers(play: CapturedDatabase, table: TableId) -> Iterator[Callable[[], int]]:
     """Change rows until the block ends: updates, deletions, insertions, changes of keys, XA transactions.
