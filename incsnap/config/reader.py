@@ -87,9 +87,12 @@ class SettingsReader:
         return pattern_problem(pattern) is not None or any_matches((pattern,), name, ignore_case=True)
 
     def without_hidden(self, problem: str) -> str:
-        """Return `problem`, which begins with the name of its setting, with the values hidden that `hides` names."""
+        """Return `problem`, which begins with the name of its setting, without the value that a pattern hides.
+
+        No problem shows a secret in the first place.
+        """
         name, _, rest = problem.partition(":")
-        if not self.hides(name):
+        if is_secret(name) or not self.hides(name):
             return problem
         values = {each for text in (self._raw.get(name, ""), self._values.get(name, "")) for each in _parts(text)}
         for value in sorted(values, key=len, reverse=True):
