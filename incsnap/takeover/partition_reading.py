@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,7 +49,7 @@ class PartitionReading:
     """
 
     def __init__(self, part: PartitionPart, least: RecordPlace, *, is_exact: bool = True, since: int = 0) -> None:
-        self._part, self._begin = part, RecordPlace(least.file, least.pos)
+        self._part, self._begin, self._row = part, RecordPlace(least.file, least.pos), least.row - 1
         self._is_exact, self._since = is_exact, since
         self._behind_end = 0  #: records behind the end that come again
         self._of_last_event = 0  #: records of the last event among `_behind_end`
@@ -61,6 +62,7 @@ class PartitionReading:
         self.keyed: tuple[RecordPlace, int] | None = None  #: the same of the last record with a key
         #: greatest place of a record with a key; it exceeds the last one behind a cut repetition
         self.greatest: RecordPlace | None = None
+        self.deletes_before = False  #: whether a record with a key is the deletion of the row before the offset
         self.keyless: set[tuple[int, int, int]] = set()  #: places of records without a key
         self.files: dict[int, str] = {}  #: number of a binlog file -> its name
         self.truncations: set[tuple[str, int]] = set()  #: (file, pos) of the TRUNCATEs with a record
@@ -132,6 +134,8 @@ class PartitionReading:
         begin = self._begin
         is_at = (places[0] == begin.file) & (places[1] == begin.pos)
         deletions, again = int((is_at & deletes).sum()), 0
+        if self._is_exact:
+            self.deletes_before |= bool((is_at & deletes & has_key & (places[2] == self._row)).any())
         if not self._is_exact:
             is_behind = (places[0] > begin.file) | ((places[0] == begin.file) & (places[1] >= begin.pos))
             self._keyless_again += int((is_behind & ~has_key).sum())
@@ -169,3 +173,16 @@ class PartitionReading:
                 self._deleted = key
             elif offset > self.keyed[1] and state == TOMBSTONE and key == self._deleted:
                 self.end = replace(self.keyed[0], step=TOMBSTONE_STEP + 1)
+
+
+def sent_before(least: RecordPlace, readings: Iterable[PartitionReading]) -> RecordPlace:
+    """Return the place before which the topics have all records. `least`: place of the connector's offset.
+
+    Debezium gives all records of a row the offset behind the row. Kafka Connect may write this offset as soon as the
+    topics have the row's first record, and all records before it. Most rows have one record. A row with a deletion has
+    a tombstone and perhaps a creation behind the deletion. So the place is behind the deletion if `readings` have it.
+    The ends of the partitions tell whether the other two are there.
+    """
+    if any(each.deletes_before for each in readings):
+        return replace(least, row=least.row - 1, step=DELETION_STEP).next
+    return least
