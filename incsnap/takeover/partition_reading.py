@@ -56,6 +56,7 @@ class PartitionReading:
         self._keyless_again = 0  #: records without a key that come again
         self._at_offset = OffsetEvent()  #: `again` counts only records without a key; `of_offset` adds those with a key
         self._deleted: bytes | None = None  #: key of the deletion at the end
+        self.lacks_tombstone = False  #: whether the last record with a place is a deletion that no tombstone follows
         self.first: RecordPlace | None = None  #: place of the first record with a place
         self.end: RecordPlace | None = None  #: place of the first record that is sent again; None: unknown
         self.last: tuple[RecordPlace, int] | None = None  #: place and offset of the last record with a place
@@ -95,7 +96,7 @@ class PartitionReading:
         if len(events):
             self._add_events(events)
         self._count_unplaced(batch, pc.and_(is_event, pc.invert(has_place)))
-        if self.end is not None and self.end.step == DELETION_STEP + 1:
+        if self.lacks_tombstone:
             self._add_tombstones(batch)
 
     def _readable(self, batch: RecordBatch) -> RecordBatch:
@@ -144,6 +145,7 @@ class PartitionReading:
         if has_key.any():
             at = offsets[int(np.flatnonzero(has_key)[-1])].as_py()
             self._add_keyed(places[:, has_key], at)
+            self.lacks_tombstone = bool(deletes[has_key][-1])
 
     def _add_keyed(self, places: npt.NDArray[np.int64], offset: int) -> None:
         """Move the end behind records with keys. `offset`: that of the last one."""
@@ -172,7 +174,9 @@ class PartitionReading:
             if offset == self.keyed[1]:
                 self._deleted = key
             elif offset > self.keyed[1] and state == TOMBSTONE and key == self._deleted:
-                self.end = replace(self.keyed[0], step=TOMBSTONE_STEP + 1)
+                self.lacks_tombstone = False
+                if self._is_exact:
+                    self.end = replace(self.keyed[0], step=TOMBSTONE_STEP + 1)
 
 
 def sent_before(least: RecordPlace, readings: Iterable[PartitionReading]) -> RecordPlace:

@@ -68,6 +68,7 @@ class WrittenRecords:
     removed: list[str] = field(default_factory=list)  #: topics of which Kafka may have removed records behind the place
     #: records of the event at the place, or of the compressed transaction there
     of_offset: OffsetEvent = field(default_factory=OffsetEvent)
+    lacks_tombstone: bool = False  #: whether a partition ends with a deletion whose tombstone is missing
 
     def add(self, part: PartitionPart, reading: PartitionReading) -> None:
         """Add what the reading of a partition says of the records behind the place."""
@@ -135,6 +136,8 @@ def written_records(
         written.unplaced[part.topic] = written.unplaced.get(part.topic, 0) + reading.unplaced
         of_offset[part.topic] = of_offset.get(part.topic, OffsetEvent()) + reading.of_offset
         readings.append((part, reading))
+        is_behind = reading.keyed is not None and reading.keyed[0] >= least
+        written.lacks_tombstone |= is_behind and reading.lacks_tombstone and form.has_tombstones
     written.least = sent_before(least, [reading for _, reading in readings])
     for part, reading in readings:
         written.add(part, reading)
