@@ -34,11 +34,15 @@ class SentPart:
     deletions: int  #: deletions of captured tables in the part
 
     def is_all(self, written: WrittenRecords, least: RecordPlace) -> bool:
-        """Whether the topics have this part and nothing else from the transaction's beginning `least` on."""
+        """Whether the topics have this part and nothing else from the transaction's beginning `least` on.
+
+        The tombstone of its last deletion has the offset of the deletion, so it may be missing.
+        """
         last = written.last
         is_within = last is None or (last.place.file, last.place.pos) == (least.file, least.pos)
         counts = written.of_offset.rows, written.of_offset.deletions
-        return is_within and not written.removed and counts == (self.rows, self.deletions)
+        is_whole = not written.removed and not written.lacks_tombstone
+        return is_within and is_whole and counts == (self.rows, self.deletions)
 
 
 def sent_part(settings: Settings, offset: ConnectorOffset, delivered: GtidSet) -> SentPart | None:

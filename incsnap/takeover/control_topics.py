@@ -75,7 +75,7 @@ def with_control_topics(
     if of_statements is not None:
         is_early = partial(_is_early_statement, least=seam.least, delivered=delivered)
         changes = list(values_since(client, of_statements.name, seconds, avro, is_early))
-        statements = sent_statements(changes, logged)
+        statements = sent_statements((each for each in changes if not is_early(each)), logged)
         elsewhere = [
             each
             for each in changes

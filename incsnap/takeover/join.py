@@ -106,14 +106,14 @@ def join(
         if part is not None:
             is_compressed = f"The transaction {part.begun.gtid} is compressed."
             if part.is_all(written, least):
-                begins_in, written = part.begun, WrittenRecords(truncations=written.truncations)
+                begins_in, written = part.begun, WrittenRecords(least, truncations=written.truncations)
                 lines.append(f"{is_compressed} The topics have its part before the offset.")
             elif written.last is None:
                 # Retention has removed the part, or transforms leave it out.
                 begins_in = part.begun
                 lines.append(f"{is_compressed} The topics have no record of it.")
         uuid = watermarks.server_uuid(connection)
-        seam = Seam(uuid, least, tuple(written.ends), tuple(written.keyless), begins_in=begins_in)
+        seam = Seam(uuid, written.least, tuple(written.ends), tuple(written.keyless), begins_in=begins_in)
         if least.file > file_number(offset.file):
             lines.append(f"{offset.file} is purged. The server still has all transactions behind the offset.")
             refuse_older_files(written, least)
@@ -126,7 +126,7 @@ def join(
     if begins_in is None:
         lines.append(_sentence_of_topics(written))
     warnings += _sent_again(written)
-    seam = replace(seam, truncations=truncations_between(written.truncations, least, logged))
+    seam = replace(seam, truncations=truncations_between(written.truncations, seam.least, logged))
     seam, of_control = with_control_topics(settings, client, seam, seconds, delivered, logged)
     warnings += of_control
     requests: tuple[Request, ...] = ()

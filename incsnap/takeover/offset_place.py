@@ -47,7 +47,9 @@ _ROWS = ("Write_rows", "Update_rows", "Delete_rows", "Write_rows_v1", "Update_ro
 
 
 def place_of(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlace:
-    """Return the place before which the connector has sent everything.
+    """Return the place behind the last row of which the connector has sent a record.
+
+    `sent_before` tells which records of that row may be missing.
 
     Debezium counts the events of a transaction from its BEGIN on, which is the first. `payload_of` has the place in a
     compressed transaction, whose events have one position. Debezium ignores XA START and counts no events then: the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,19 +49,21 @@ class PartitionReading:
     """
 
     def __init__(self, part: PartitionPart, least: RecordPlace, *, is_exact: bool = True, since: int = 0) -> None:
-        self._part, self._begin = part, RecordPlace(least.file, least.pos)
+        self._part, self._begin, self._row = part, RecordPlace(least.file, least.pos), least.row - 1
         self._is_exact, self._since = is_exact, since
         self._behind_end = 0  #: records behind the end that come again
         self._of_last_event = 0  #: records of the last event among `_behind_end`
         self._keyless_again = 0  #: records without a key that come again
         self._at_offset = OffsetEvent()  #: `again` counts only records without a key; `of_offset` adds those with a key
         self._deleted: bytes | None = None  #: key of the deletion at the end
+        self.lacks_tombstone = False  #: whether the last record with a place is a deletion that no tombstone follows
         self.first: RecordPlace | None = None  #: place of the first record with a place
         self.end: RecordPlace | None = None  #: place of the first record that is sent again; None: unknown
         self.last: tuple[RecordPlace, int] | None = None  #: place and offset of the last record with a place
         self.keyed: tuple[RecordPlace, int] | None = None  #: the same of the last record with a key
         #: greatest place of a record with a key; it exceeds the last one behind a cut repetition
         self.greatest: RecordPlace | None = None
+        self.deletes_before = False  #: whether a record with a key is the deletion of the row before the offset
         self.keyless: set[tuple[int, int, int]] = set()  #: places of records without a key
         self.files: dict[int, str] = {}  #: number of a binlog file -> its name
         self.truncations: set[tuple[str, int]] = set()  #: (file, pos) of the TRUNCATEs with a record
@@ -93,7 +96,7 @@ class PartitionReading:
         if len(events):
             self._add_events(events)
         self._count_unplaced(batch, pc.and_(is_event, pc.invert(has_place)))
-        if self.end is not None and self.end.step == DELETION_STEP + 1:
+        if self.lacks_tombstone:
             self._add_tombstones(batch)
 
     def _readable(self, batch: RecordBatch) -> RecordBatch:
@@ -132,6 +135,8 @@ class PartitionReading:
         begin = self._begin
         is_at = (places[0] == begin.file) & (places[1] == begin.pos)
         deletions, again = int((is_at & deletes).sum()), 0
+        if self._is_exact:
+            self.deletes_before |= bool((is_at & deletes & has_key & (places[2] == self._row)).any())
         if not self._is_exact:
             is_behind = (places[0] > begin.file) | ((places[0] == begin.file) & (places[1] >= begin.pos))
             self._keyless_again += int((is_behind & ~has_key).sum())
@@ -140,6 +145,7 @@ class PartitionReading:
         if has_key.any():
             at = offsets[int(np.flatnonzero(has_key)[-1])].as_py()
             self._add_keyed(places[:, has_key], at)
+            self.lacks_tombstone = bool(deletes[has_key][-1])
 
     def _add_keyed(self, places: npt.NDArray[np.int64], offset: int) -> None:
         """Move the end behind records with keys. `offset`: that of the last one."""
@@ -168,4 +174,19 @@ class PartitionReading:
             if offset == self.keyed[1]:
                 self._deleted = key
             elif offset > self.keyed[1] and state == TOMBSTONE and key == self._deleted:
-                self.end = replace(self.keyed[0], step=TOMBSTONE_STEP + 1)
+                self.lacks_tombstone = False
+                if self._is_exact:
+                    self.end = replace(self.keyed[0], step=TOMBSTONE_STEP + 1)
+
+
+def sent_before(least: RecordPlace, readings: Iterable[PartitionReading]) -> RecordPlace:
+    """Return the place before which the topics have all records. `least`: place of the connector's offset.
+
+    Debezium gives all records of a row the offset behind the row. Kafka Connect may write this offset as soon as the
+    topics have the row's first record, and all records before it. Most rows have one record. A row with a deletion has
+    a tombstone and perhaps a creation behind the deletion. So the place is behind the deletion if `readings` have it.
+    The ends of the partitions tell whether the other two are there.
+    """
+    if any(each.deletes_before for each in readings):
+        return replace(least, row=least.row - 1, step=DELETION_STEP).next
+    return least

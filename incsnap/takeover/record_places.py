@@ -60,7 +60,8 @@ class PlaceForm:
     name: str = ""  #: topic.prefix of the connector
     fields: dict[tuple[str, str], str] = field(default_factory=dict)  #: names of added fields, by struct and field
     headers: dict[tuple[str, str], str] = field(default_factory=dict)  #: names of added headers, by struct and field
-    nulls_are_deletions: bool = False  #: a record without a value is a deletion, which no tombstone follows
+    #: A tombstone follows a deletion. Otherwise a record without a value is a deletion.
+    has_tombstones: bool = True
     #: Some rows of an event may have no record. Tables of one topic may differ in this.
     drops_rows: bool = field(default=False, compare=False)
 
@@ -106,14 +107,14 @@ class PlaceForm:
             value_avro=AvroSchemas.of(formats.value_registry, choice.frame) if choice.kind == "avro" else None,
             value_frame=choice.kind if choice.kind in ("json-schema", "ext-json") else "",
         )
+        has_tombstones = format_.envelope.tombstones and format_.encoders.get(Operation("")) is not None
         if values.envelope:
             if any(not isinstance(edit, EnvelopeField | Constant | Inserted) for each in specs for edit in each.edits):
                 raise ConfigError("transforms edit the envelopes")
-            return cls(values, format_.envelope.name)
+            return cls(values, format_.envelope.name, has_tombstones=has_tombstones)
         row = next(each for each in specs if each.value is Shape.ROW)
         fields, headers = _names(_added(row)), _names(row.headers)
-        nulls_are_deletions = format_.encoders.get(Operation("")) is None
-        form = cls(values, format_.envelope.name, fields, headers, nulls_are_deletions, _drops_rows(format_))
+        form = cls(values, format_.envelope.name, fields, headers, has_tombstones, _drops_rows(format_))
         if not _has_place(form.shown):
             raise ConfigError(f"unwrapped rows do not show their places; {ADD_PLACES}")
         return form
@@ -185,7 +186,7 @@ def _of_rows(messages: Sequence[Any], values: BytesArray, form: PlaceForm) -> li
     )
     state = pc.if_else(
         absent,
-        DELETION if form.nulls_are_deletions else TOMBSTONE,
+        TOMBSTONE if form.has_tombstones else DELETION,
         pc.if_else(is_deleted, DELETION, pc.if_else(pc.starts_with(payload, "{").fill_null(False), ROW, UNREADABLE)),
     )
     pos, row = (shown.get(("source", name), unknown).cast(pa.int64()) for name in ("pos", "row"))

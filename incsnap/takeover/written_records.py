@@ -25,7 +25,7 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.takeover.key_forms import KeyForm
 from incsnap.takeover.partition_parts import may_have_removed, ranges_since, tails_of
-from incsnap.takeover.partition_reading import OffsetEvent, PartitionReading
+from incsnap.takeover.partition_reading import OffsetEvent, PartitionReading, sent_before
 from incsnap.takeover.record_places import PlaceForm, record_places
 from incsnap.verify.record_reading import DELETION, ROW
 from incsnap.verify.topic_side import PartitionPart, messages_of
@@ -51,6 +51,7 @@ class LastRecord:
 class WrittenRecords:
     """The records that topics hold behind a place."""
 
+    least: RecordPlace  #: the place, as `sent_before` returns it
     ends: list[PartitionEnd] = field(default_factory=list)  #: partitions with records behind the place
     keyless: list[Keyless] = field(default_factory=list)  #: records without a key
     last: LastRecord | None = None  #: last record of all; None for none
@@ -67,6 +68,24 @@ class WrittenRecords:
     removed: list[str] = field(default_factory=list)  #: topics of which Kafka may have removed records behind the place
     #: records of the event at the place, or of the compressed transaction there
     of_offset: OffsetEvent = field(default_factory=OffsetEvent)
+    lacks_tombstone: bool = False  #: whether a partition ends with a deletion whose tombstone is missing
+
+    def add(self, part: PartitionPart, reading: PartitionReading) -> None:
+        """Add what the reading of a partition says of the records behind the place."""
+        greatest = self.last.place if self.last is not None else self.least
+        if reading.last is not None and reading.last[0] >= greatest:
+            place, at = reading.last
+            self.last = LastRecord(place, reading.files[place.file], part.topic, part.partition, at)
+        # Records before the offset do not come again, whatever their order is.
+        most = reading.greatest
+        if reading.keyed is not None and most is not None and most >= self.least and most > reading.keyed[0]:
+            self.cut.append((part.topic, part.partition, reading.keyed[1]))
+        if reading.keyed is not None and reading.end is not None and reading.end > self.least:
+            self.ends.append(PartitionEnd(part.topic, part.partition, reading.end))
+            place, at = reading.keyed
+            self.keyed.append(LastRecord(place, reading.files[place.file], part.topic, part.partition, at))
+        if behind := {each for each in reading.keyless if RecordPlace(*each) >= self.least}:
+            self.keyless.append(Keyless(part.topic, tuple(sorted(behind))))
 
 
 def written_records(
@@ -78,14 +97,14 @@ def written_records(
     delivered: GtidSet,
     offset: RecordPlace,
 ) -> WrittenRecords:
-    """Return what the topics hold behind the place `least`.
+    """Return what the topics hold behind the place `least` of the offset.
 
     `forms` and `keys`: form of the records and of their keys, by topic. `seconds`: time of the event at that place, in
     seconds since 1970; 0 reads the topics from their beginning. `delivered`: transactions before that place. `offset`:
     file and position of the connector's offset; `least` is behind it if this file is purged, and before it within an XA
     transaction. Raise ConfigError if a topic has records of another form.
     """
-    written, greatest = WrittenRecords(), least
+    written, readings = WrittenRecords(least), list[tuple[PartitionPart, PartitionReading]]()
     of_offset: dict[str, OffsetEvent] = {}
     counts = partition_counts(admin_client(client), forms)
     ranges = ranges_since(client, counts, seconds)
@@ -114,21 +133,14 @@ def written_records(
         written.astray += [(part.topic, part.partition, each) for each in astray[:1]]
         written.files |= reading.files
         written.truncations |= reading.truncations
-        if reading.last is not None and reading.last[0] >= greatest:
-            greatest, at = reading.last
-            written.last = LastRecord(greatest, reading.files[greatest.file], part.topic, part.partition, at)
-        # Records before the offset do not come again, whatever their order is.
-        most = reading.greatest
-        if reading.keyed is not None and most is not None and most >= least and most > reading.keyed[0]:
-            written.cut.append((part.topic, part.partition, reading.keyed[1]))
-        if reading.keyed is not None and reading.end is not None and reading.end > least:
-            written.ends.append(PartitionEnd(part.topic, part.partition, reading.end))
-            place, at = reading.keyed
-            written.keyed.append(LastRecord(place, reading.files[place.file], part.topic, part.partition, at))
         written.unplaced[part.topic] = written.unplaced.get(part.topic, 0) + reading.unplaced
         of_offset[part.topic] = of_offset.get(part.topic, OffsetEvent()) + reading.of_offset
-        if behind := {each for each in reading.keyless if RecordPlace(*each) >= least}:
-            written.keyless.append(Keyless(part.topic, tuple(sorted(behind))))
+        readings.append((part, reading))
+        is_behind = reading.keyed is not None and reading.keyed[0] >= least
+        written.lacks_tombstone |= is_behind and reading.lacks_tombstone and form.has_tombstones
+    written.least = sent_before(least, [reading for _, reading in readings])
+    for part, reading in readings:
+        written.add(part, reading)
     written.of_offset = sum(of_offset.values(), OffsetEvent())
     written.unplaced = again(written.unplaced, of_offset, least.row, {each for each in forms if forms[each].drops_rows})
     if sum(len(each.places) for each in written.keyless) > _MOST_KEYLESS:

@@ -51,8 +51,8 @@ class Stopped:
         row = sent - sum(map(len, RECORDS[:event]))
         return replace(self.before, pos=self.payload, event=self.at[event], row=row)
 
-    def send(self, sent: int) -> None:
-        """Write as many records as Debezium does, and the tombstones of deletions."""
+    def send(self, sent: int, *, tombstones: bool = True) -> None:
+        """Write as many records as Debezium does. `tombstones`: whether those of deletions are there too."""
         producer = Producer({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
         rows = [(row, *record) for records in RECORDS for row, record in enumerate(records)]
         for row, op, key in rows[:sent]:
@@ -65,7 +65,7 @@ class Stopped:
             images = {"before": None if op == "c" else {"id": key}, "after": None if op == "d" else {"id": key}}
             value = json.dumps({**images, "source": source, "op": op, "ts_ms": 1}, separators=(",", ":")).encode()
             producer.produce(self.topic, value, b'{"id":%d}' % key)
-            if op == "d":
+            if op == "d" and tombstones:
                 producer.produce(self.topic, None, b'{"id":%d}' % key)
         assert producer.flush(30) == 0
 
@@ -131,6 +131,16 @@ def test_topics_with_another_number_of_records_than_the_offset_says_are_refused(
     stopped.send(3 + written_too)
     with pytest.raises(ConfigError, match="compressed transaction"):
         join(stopped.settings, stopped.offset(3))
+
+
+def test_a_part_without_the_tombstone_of_its_last_deletion_is_refused(stopped: Stopped) -> None:
+    sent = ALL.index(("d", 3)) + 1
+    stopped.send(sent, tombstones=False)
+    with pytest.raises(ConfigError, match="compressed transaction") as refused:
+        join(stopped.settings, stopped.offset(sent))
+    assert "let it send a later change" in refused.value.hint
+
+    join(stopped.settings.model_copy(update={"tombstones_on_delete": False}), stopped.offset(sent))
 
 
 def test_the_first_events_of_a_transaction_that_is_not_compressed_are_not_asked_for(

@@ -6,13 +6,18 @@ import json
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 from pymysql.connections import Connection
 
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.taken_over import write_taken_over
 from incsnap.config.settings import Settings
+from incsnap.envelope.partitioner import partition
 from incsnap.envelope.seam import RecordPlace
 from incsnap.errors import ConfigError
 from incsnap.events import file_number
@@ -24,7 +29,7 @@ from incsnap.takeover.join import join
 from incsnap.takeover.offset_place import STOP_CLEANLY
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
-from tests.support.planned_job import settings_of
+from tests.support.planned_job import PlannedJob, settings_of
 from tests.support.purging import purge_binlog
 
 pytestmark = pytest.mark.servers
@@ -51,15 +56,21 @@ class Topic:
         """The topic's name."""
         return f"{self.prefix}.{self.database}.t"
 
-    def envelope(self, op: str, gtid: str, file: str, pos: int, *, key: bytes | None = b'{"id":1}') -> None:
+    def envelope(
+        self, op: str, gtid: str, file: str, pos: int, *, key: bytes | None = b'{"id":1}', tombstone: bool = True
+    ) -> None:
         """Write the record of the row 1, as Debezium does; behind that of a deletion comes a tombstone."""
         source: dict[str, object] = {"version": "3.6.1.Final", "connector": "mysql", "name": self.prefix}
         source |= {"snapshot": "false", "gtid": gtid, "file": file, "pos": pos, "row": 0}
         before, after = (None, {"id": 1}) if op == "c" else ({"id": 1}, None)
         value = {"before": before, "after": after, "source": source, "op": op, "ts_ms": 1}
         self._send(key, json.dumps(value, separators=(",", ":")).encode())
-        if op == "d":
-            self._send(key, None)
+        if op == "d" and tombstone:
+            self.tombstone(key)
+
+    def tombstone(self, key: bytes | None) -> None:
+        """Write a tombstone."""
+        self._send(key, None)
 
     def row(self, file: str, pos: int, *, row: int = 0, key: bytes | None = b'{"id":1}') -> None:
         """Write a row without envelope, with its place in headers."""
@@ -96,7 +107,7 @@ def written(connection: Connection[Any], *statements: str) -> tuple[ConnectorOff
 
 def places_of_rows(events: list[tuple[str, int]]) -> list[int]:
     """Return the positions of the rows events."""
-    return [pos for kind, pos in events if kind.startswith(("Write_rows", "Delete_rows"))]
+    return [pos for kind, pos in events if kind.startswith(("Write_rows", "Update_rows", "Delete_rows"))]
 
 
 def test_a_deletion_as_the_last_record_before_the_offset_is_no_repetition(
@@ -115,6 +126,79 @@ def test_a_deletion_as_the_last_record_before_the_offset_is_no_repetition(
 
     assert not joined.warnings
     assert joined.place.seam.ends == ()
+
+
+def key_of(number: int) -> bytes:
+    """Return the bytes of a key."""
+    return b'{"id":%d}' % number
+
+
+def other_key(*, partition_of_1: bool) -> int:
+    """Return another key than 1 of a topic with two partitions: one in the partition of 1, or in the other one."""
+    first, *others = partition(pa.array(map(key_of, (1, *range(10, 40))), pa.binary()), 2)
+    return 10 + [each == first for each in others].index(partition_of_1)
+
+
+_NEAR, _FAR = other_key(partition_of_1=True), other_key(partition_of_1=False)
+
+
+# The records of a row have the letters d, t (tombstone) and c, and a row that is not deleted has c.
+@pytest.mark.parametrize(
+    ("statement", "present", "tombstones", "missing"),
+    [
+        ("DELETE FROM {} WHERE id = 1", "d", "true", [("t", 1)]),
+        ("DELETE FROM {} WHERE id = 1", "dt", "true", []),
+        ("DELETE FROM {} WHERE id = 1", "d", "false", []),
+        ("DELETE FROM {} WHERE id < 3", "d", "true", [("d", 2), ("t", 1), ("t", 2)]),
+        (f"UPDATE {{}} SET id = {_NEAR} WHERE id = 1", "d", "true", [("c", _NEAR), ("t", 1)]),
+        (f"UPDATE {{}} SET id = {_NEAR} WHERE id = 1", "dt", "true", [("c", _NEAR)]),
+        (f"UPDATE {{}} SET id = {_NEAR} WHERE id = 1", "dtc", "true", []),
+        (f"UPDATE {{}} SET id = {_FAR} WHERE id = 1", "d", "false", [("c", _FAR)]),
+        (f"UPDATE {{}} SET id = {_FAR} WHERE id = 1", "dt", "true", [("c", _FAR)]),
+        (f"UPDATE {{}} SET id = {_FAR} WHERE id = 1", "dc", "true", [("t", 1)]),
+        (f"UPDATE {{}} SET id = {_FAR} WHERE id = 1", "dtc", "true", []),
+        (f"INSERT INTO {{}} VALUES ({_FAR})", "c", "true", []),
+    ],
+)
+def test_of_the_row_before_the_offset_what_the_topics_lack_is_sent(
+    mysql_address: MySqlAddress,
+    connection: Connection[Any],
+    database: str,
+    topic: Topic,
+    tmp_path: Path,
+    statement: str,
+    present: str,
+    tombstones: str,
+    missing: list[tuple[str, int]],
+) -> None:
+    table = f"{database}.t"
+    ensure_topics(admin_client(ClientSettings(topic.kafka, {})), [topic.name], 2)
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
+        cursor.execute(f"INSERT INTO {table} VALUES (1), (2)")
+    before, events = written(connection, statement.format(table), f"INSERT INTO {table} VALUES (99)")
+    place = places_of_rows(events)[0]
+    for letter in present:
+        if letter == "t":
+            topic.tombstone(key_of(1))
+        else:
+            number = 1 if letter == "d" else _NEAR if str(_NEAR) in statement else _FAR
+            topic.envelope(letter, "", before.file, place, key=key_of(number), tombstone=False)
+    # Behind the GTID come BEGIN, the table map and the rows event. The first row is done, for its first record.
+    done = [kind for kind, _ in events].index("Table_map")
+    settings = settings_for(mysql_address, topic, tombstones__on__delete=tombstones)
+    joined = join(settings, replace(before, event=done, row=1))
+    assert not joined.warnings
+    write_taken_over(Files(str(tmp_path)), joined.place)
+    with closing(PlannedJob(settings, str(tmp_path))) as job:
+        job.batches_until(lambda: ("c", 99) in operations(job, topic), "last row")
+
+        assert sorted(operations(job, topic)) == sorted([*missing, ("c", 99)])
+
+
+def operations(job: PlannedJob, topic: Topic) -> list[tuple[str, int]]:
+    """Return operation and key of each record that a job has sent; the operation of a tombstone is t."""
+    return [(each.value["op"] if each.value else "t", each.key["id"]) for each in job.of(topic.name)]
 
 
 def test_rows_without_envelope_within_an_xa_transaction_do_not_come_again(

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.servers
 
 # With the texts of statements the transaction has more events, which Debezium counts too.
 @pytest.mark.parametrize("queries", ["OFF", "ON"], ids=["without statements", "with statements"])
+@pytest.mark.parametrize("row", [0, 1], ids=["behind an event", "behind a row"])
 def test_a_signal_that_the_connector_has_obeyed_is_not_obeyed_again(
     mysql_address: MySqlAddress,
     kafka_address: str,
@@ -36,8 +37,12 @@ def test_a_signal_that_the_connector_has_obeyed_is_not_obeyed_again(
     topic_prefix: str,
     tmp_path: Path,
     queries: str,
+    row: int,
 ) -> None:
-    signal = "INSERT INTO signals VALUES ('%s', 'execute-snapshot', '{\"data-collections\": [\"%s.%s\"]}')"
+    signals = [
+        f"""('{table}', 'execute-snapshot', '{{"data-collections": ["{database}.{table}"]}}')"""
+        for table in ("obeyed", "waiting")
+    ]
     with connection.cursor() as cursor:
         for table in ("obeyed", "waiting"):
             cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)")
@@ -46,8 +51,8 @@ def test_a_signal_that_the_connector_has_obeyed_is_not_obeyed_again(
         cursor.execute(f"SET SESSION binlog_rows_query_log_events = {queries}")
         before, (file, begin) = executed(connection), high_watermark(connection)
         cursor.execute("BEGIN")
-        for table in ("obeyed", "waiting"):
-            cursor.execute(signal % (table, database, table))
+        for rows in [", ".join(signals)] if row else signals:
+            cursor.execute(f"INSERT INTO signals VALUES {rows}")
         cursor.execute("COMMIT")
         cursor.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {begin}")
         kinds = [str(event[2]) for event in cursor.fetchall()]
@@ -60,9 +65,10 @@ def test_a_signal_that_the_connector_has_obeyed_is_not_obeyed_again(
         signal__enabled__channels="source",
     )
     assert ("Rows_query" in kinds) == (queries == "ON")
-    # Events behind the GTID, up to the first rows event.
-    done = kinds.index("Write_rows")
-    write_taken_over(Files(str(tmp_path)), join(settings, ConnectorOffset(before, file, begin, event=done)).place)
+    # Events behind the GTID, up to the first rows event or to its first row.
+    done = kinds.index("Write_rows") - row
+    offset = ConnectorOffset(before, file, begin, event=done, row=row)
+    write_taken_over(Files(str(tmp_path)), join(settings, offset).place)
     with closing(PlannedJob(settings, str(tmp_path))) as job:
         job.until(f"{topic_prefix}.{database}.waiting", 2)
 

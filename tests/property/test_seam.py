@@ -2,7 +2,8 @@
 
 The connector writes the records of a log in order. It dies at any moment, when each partition has come to another
 record, perhaps between a deletion and its tombstone. It may start again at an earlier place, write records again, and
-die before it has written all of them again.
+die before it has written all of them again. All records of a row have the offset behind the row, so its last offset may
+have been written when the topics had the row's first record only.
 Each mutant replaces a rule by a wrong one, and must break.
 """
 
@@ -20,7 +21,7 @@ from hypothesis import given
 
 from incsnap.envelope.record_images import DELETE, INSERT, TOMBSTONE, UPDATE
 from incsnap.envelope.seam import Keyless, PartitionEnd, Places, RecordPlace, Seam
-from incsnap.takeover.partition_reading import PartitionReading
+from incsnap.takeover.partition_reading import PartitionReading, sent_before
 from incsnap.verify.record_reading import DELETION, ROW
 from incsnap.verify.record_reading import TOMBSTONE as TOMBSTONE_STATE
 from incsnap.verify.topic_side import TOPIC_RECORDS, PartitionPart
@@ -76,13 +77,16 @@ def run(rng: random.Random) -> None:
     partitions = [(topic, number) for topic in range(len(_TOPICS)) for number in range(_PARTITIONS)]
     written: dict[tuple[int, int], list[Record]] = {partition: [] for partition in partitions}
     offset = 0
-    for _ in range(rng.randint(1, 4)):
-        # All that is before an offset is in the topics when the offset is written.
-        begin, offset = offset, rng.choice([each for each in begins if each >= offset])
+    lives = rng.randint(1, 4)
+    for life in range(lives):
+        # All that is before an offset is in the topics when the offset is written. A restart goes on behind the row.
+        offsets = range(len(log) + 1) if life == lives - 1 else begins
+        begin, offset = offset, rng.choice([each for each in offsets if each >= offset])
         for partition in written:
             end = rng.randint(offset, len(log))
             written[partition] += [each for each in log[begin:end] if (each.topic, each.partition) == partition]
-    least = RecordPlace(99, 0) if offset == len(log) else RecordPlace(*row_of(log[offset]))
+    file, pos, row = row_of(log[offset - 1]) if offset else (0, 0, 0)
+    least = RecordPlace(file, pos, row + 1)
     seam = seam_of(rng, written, least)
 
     places = Places.of(
@@ -133,7 +137,7 @@ def row_of(record: Record) -> tuple[int, int, int]:
 
 def seam_of(rng: random.Random, written: dict[tuple[int, int], list[Record]], least: RecordPlace) -> Seam:
     """Return the seam that the partitions show. They are read in batches of random sizes."""
-    ends, keyless = [], []
+    ends, keyless, readings = [], [], []
     for (topic, number), records in written.items():
         name = _TOPICS[topic]
         reading = PartitionReading(PartitionPart(name, number, 0, len(records)), least)
@@ -142,11 +146,12 @@ def seam_of(rng: random.Random, written: dict[tuple[int, int], list[Record]], le
             size = rng.randint(1, 8)
             reading.add(batch_of(records[at : at + size], at))
             at += size
+        readings.append(reading)
         if reading.end is not None:
             ends.append(PartitionEnd(name, number, reading.end))
         if reading.keyless:
             keyless.append(Keyless(name, tuple(sorted(reading.keyless))))
-    return Seam("server", least, tuple(ends), tuple(keyless))
+    return Seam("server", sent_before(least, readings), tuple(ends), tuple(keyless))
 
 
 def batch_of(records: list[Record], at: int) -> pa.RecordBatch:

@@ -183,7 +183,7 @@ def test_what_a_stop_does_not_cure_is_refused_before_the_connector_is_to_stop(ta
 
 def refusal_of_a_partitioner() -> ConfigError:
     """Return the error about records behind the offset in partitions that their keys do not choose."""
-    behind = WrittenRecords(ends=[PartitionEnd("all", 0, RecordPlace(1, 400))])
+    behind = WrittenRecords(RecordPlace(1, 4), ends=[PartitionEnd("all", 0, RecordPlace(1, 400))])
     with pytest.raises(ConfigError) as refused:
         refuse_partitioner("partitioner.class=x", behind, {"all": (1, 0)}, STOP_CLEANLY)
     return refused.value

@@ -11,7 +11,7 @@ from incsnap.takeover.written_records import WrittenRecords
 
 _CLASS = "org.apache.kafka.clients.producer.RoundRobinPartitioner"
 _DEFAULT = "org.apache.kafka.clients.producer.internals.DefaultPartitioner"
-_BEHIND = WrittenRecords(ends=[PartitionEnd("all", 0, RecordPlace(1, 400))])
+_BEHIND = WrittenRecords(RecordPlace(1, 4), ends=[PartitionEnd("all", 0, RecordPlace(1, 400))])
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_records_behind_the_offset_are_refused_if_keys_do_not_choose_their_parti
     ("partitioner", "written", "ends"),
     [
         ("", _BEHIND, {"all": (1, 0)}),
-        ("partitioner.class=x", WrittenRecords(), {"all": (1, 0)}),
+        ("partitioner.class=x", WrittenRecords(RecordPlace(1, 4)), {"all": (1, 0)}),
         ("partitioner.class=x", _BEHIND, {"all": (1,)}),
     ],
     ids=["default", "clean stop", "one partition"],

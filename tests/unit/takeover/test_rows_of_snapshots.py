@@ -28,7 +28,9 @@ def test_a_place_that_is_no_events_may_be_that_of_a_snapshot_if_the_record_would
 ) -> None:
     form = form_of(settings_of(add__headers=headers))
     connection: Any = None
-    written = WrittenRecords(last=LastRecord(RecordPlace(7, 345), "binlog.000007", "shop.orders", 0, 9))
+    written = WrittenRecords(
+        RecordPlace(7, 4), last=LastRecord(RecordPlace(7, 345), "binlog.000007", "shop.orders", 0, 9)
+    )
 
     with (
         patch.object(offset_place, "_events", return_value=[]),

@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
-from incsnap.envelope.seam import ROW_STEP, RecordPlace
+from incsnap.envelope.seam import ROW_STEP, RecordPlace, Seam
 from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
-from incsnap.takeover.control_topics import sent_statements, sent_transactions
+from incsnap.kafka.client_settings import ClientSettings
+from incsnap.takeover import control_topics
+from incsnap.takeover.control_topics import sent_statements, sent_transactions, with_control_topics
 from incsnap.takeover.partition_reading import OffsetEvent, PartitionReading
 from incsnap.takeover.record_places import PlaceForm, record_places
 from incsnap.takeover.written_records import again, with_earlier
 from incsnap.verify.record_reading import RecordForm
 from incsnap.verify.topic_side import PartitionPart
+from tests.support.job_settings import loaded_with
 
 _LEAST = RecordPlace(12, 90)
 _FORM = PlaceForm(RecordForm(envelope=True, key_schemas=False, schemas=False))
@@ -184,6 +187,26 @@ def test_statements_of_an_earlier_server_do_not_count() -> None:
 
     assert sent_statements(values, upto) == RecordPlace(3, 300, 0, ROW_STEP + 1)
     assert sent_statements(values[:4], upto) is None
+
+
+def test_statements_before_the_offset_do_not_count_if_an_earlier_server_has_a_later_place_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    earlier = statement("binlog.000012", 800)
+    earlier["source"]["gtid"] = f"{server}:7"
+    later = statement("binlog.000012", 100)
+    later["source"]["gtid"] = f"{server}:8"
+    monkeypatch.setattr(control_topics, "values_since", lambda *_: [earlier, later])
+    settings = loaded_with(include__schema__changes="true").settings
+    seam, delivered = Seam("uuid", _LEAST), GtidSet.parse(f"{server}:1-7")
+
+    seam, warnings = with_control_topics(
+        settings, ClientSettings("k:1", {}), seam, 0, delivered, ("binlog.000012", 900)
+    )
+
+    assert (seam.has_statement("binlog.000012", 100), seam.has_statement("binlog.000012", 200)) == (True, False)
+    assert not warnings
 
 
 def test_transactions_without_a_gtid_do_not_count() -> None:
