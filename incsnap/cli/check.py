@@ -17,7 +17,6 @@ from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.lock import try_folder
 from incsnap.checkpoint.object_store import set_access
 from incsnap.checkpoint.status import newest_offset
-from incsnap.checkpoint.windows import CheckpointDamaged
 from incsnap.cli import output
 from incsnap.cli.settings_file import settings_file
 from incsnap.config.job_file import JobFile
@@ -41,8 +40,7 @@ from incsnap.mysql import preflight
 from incsnap.mysql.online_tables import captured_tables
 from incsnap.mysql.preflight import Finding
 from incsnap.mysql.session import QueryRefusedError, connect
-from incsnap.planner.online_ddl import OnlineDdl
-from incsnap.snapshot.offset import Offset
+from incsnap.planner.online_ddl import names_at
 from incsnap.tables import TableId
 from incsnap.tasks.formats import reach_registries
 
@@ -68,7 +66,7 @@ def all_findings(settings: Settings) -> list[Finding]:
         problem = f"{shorten(settings.checkpoint_location)} cannot be read: {shorten(error)}"
         repair = "Set checkpoint.location to a folder, or to a URI that pyarrow knows (file:, s3a:, hdfs:)"
         findings.append(Finding("checkpoint.location", problem, repair))
-    of_tools = _of_tools(settings, saved)
+    of_tools = names_at(settings, saved)
     findings += preflight.findings(settings, saved.stream.delivered if saved is not None else None, of_tools)
     asked = cluster_check(
         ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer),
@@ -137,22 +135,10 @@ def _write_and_delete(location: str) -> None:
     files.delete(name)
 
 
-def _of_tools(settings: Settings, saved: Offset | None) -> frozenset[str]:
-    """Return the tables that the offset `saved` knows as those of tools for online schema changes, in lower case.
-
-    A table that a copy has replaced has no trace of the tool on the server.
-    """
-    online = None
-    if saved is not None:
-        with suppress(CheckpointDamaged, StoreFailed, OSError, ValueError):  # the start of the job says what is wrong
-            online = OnlineDdl(settings, Files(own_part(settings.checkpoint_location))).at(saved)
-    return frozenset() if online is None else online.names()
-
-
 def _topics(settings: Settings, of_tools: Collection[str]) -> list[str]:
     """Return the topics of the present tables and the control topics.
 
-    Without an answer of MySQL the tables' are left out. `of_tools`: those that have none, as `_of_tools` returns them.
+    Without an answer of MySQL the tables' are left out. `of_tools`: those that have none, as `names_at` returns them.
     """
     tables: list[TableId] = []
     with (

@@ -10,7 +10,8 @@ have several statements between them. A column that several statements have defi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from incsnap.ddl.column_statements import NO_STATEMENT, ColumnStatements
@@ -44,6 +45,7 @@ class DefinedTable:
 #: Columns that are not named have kept their name.
 Origins = Mapping[str, str | None]
 
+_NAME = re.compile(r"`((?:[^`]|``)+)`")
 _SEVERAL = "is defined by several statements in a row"
 
 
@@ -125,10 +127,11 @@ def _unknown(
     gone = _gone(before, pairs)
     may_be_renamed = gone if origins is None else []
     names_of_gone = {name.lower() for name in gone}
+    changed = _changed(pairs)
     for column, former in pairs:
         if not is_captured(column.name):
             continue
-        reason = _of_new(column) if former is None else _of_kept(column, former)
+        reason = _of_new(column) if former is None else _of_kept(column, former) or _of_expression(column, changed)
         if not reason and former is None and column.name.lower() in names_of_gone:
             reason = "has the name of a dropped column"
         if not reason and former is None and may_be_renamed:
@@ -168,6 +171,36 @@ def _of_kept(column: DefinedColumn, former: DefinedColumn) -> str:
     if not keeps_values(former.type, column.type, former.charset, column.charset):
         return f"is {_form(column)} now, and was {_form(former)}"
     return ""
+
+
+def _of_expression(column: DefinedColumn, changed: Collection[str]) -> str:
+    """Return why the values of a generated column are not known although its expression stays; "" if they are known."""
+    names = sorted(_named(column.generated).intersection(changed))
+    return f"is generated from {', '.join(names)}, whose definition changes" if names else ""
+
+
+def _changed(pairs: list[_Pair]) -> set[str]:
+    """Return the columns, in lower case, that may have other values in an expression than before the statements.
+
+    An expression may show what a record does not: the number of an ENUM's member, or the bytes of a text.
+    """
+    changed = {
+        column.name.lower()
+        for column, former in pairs
+        if former is not None
+        and (
+            (column.type, column.charset) != (former.type, former.charset) or (former.nullable and not column.nullable)
+        )
+    }
+    for column, _ in pairs:  # an expression names only generated columns that stand before
+        if _named(column.generated) & changed:
+            changed.add(column.name.lower())
+    return changed
+
+
+def _named(expression: str) -> set[str]:
+    """Return the columns, in lower case, that an expression names. The server prints names in backticks."""
+    return {name.replace("``", "`").lower() for name in _NAME.findall(expression)}
 
 
 def _other_key(before: DefinedTable, pairs: list[_Pair], after: DefinedTable) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from incsnap.ddl.online_ddl import after_statement
 from incsnap.ddl.online_names import GH_OST
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
+from incsnap.ddl.table_statements import table_statements
 from incsnap.events import NO_STEP, OnlineStep, SchemaChange
 from incsnap.tables import TableId
 
@@ -20,14 +21,38 @@ def after_change(
     `watches`: whether tables of a database are followed. Return `tables` itself if the statement changes none of them.
     """
     is_unreadable = change.tables is None and not change.database
-    if is_unreadable or change.in_transaction:
+    if is_unreadable:
         return tables, None
+    if change.in_transaction:
+        return _behind_created(tables, change), None
     session = change.session
     after, step = after_statement(tables, change.sql, session.database, session.sql_mode, has_xid=change.has_xid)
     if after is not tables:
         watched = tuple(each for each in after.tables if watches(each.table.database))
         after = OnlineTables(watched, tuple(each for each in after.away if watches(each.database)))
     return (tables if after == tables else after), step
+
+
+def _behind_created(tables: OnlineTables, change: SchemaChange) -> OnlineTables:
+    """Return the tables of tools behind a CREATE TABLE in a transaction, which no tool writes: CREATE TABLE ... SELECT.
+
+    The new table is not a tool's, and is not away. A copy of the table that had its name before has not its rows.
+    """
+    away = {each.folded for each in tables.away}
+    statements = table_statements(change.sql, change.session.database, change.session.sql_mode)
+    created = {each.table.folded: each.if_absent for each in statements if each.type == "CREATE" and each.table}
+    made = {name for name, if_absent in created.items() if name in away or not if_absent}
+    if not made:
+        return tables
+    after = OnlineTables(
+        tuple(
+            replace(each, is_fed=False) if each.of is not None and each.of.folded in made else each
+            for each in tables.tables
+            if each.table.folded not in made
+        ),
+        tuple(each for each in tables.away if each.folded not in made),
+    )
+    return tables if after == tables else after
 
 
 @dataclass(frozen=True, slots=True)

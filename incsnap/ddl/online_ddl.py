@@ -42,8 +42,11 @@ from incsnap.ddl.words import NotUnderstood, Words
 from incsnap.events import UNKNOWN, OnlineStep
 from incsnap.tables import TableId
 
-#: Words of an ALTER TABLE beside PARTITION, which then removes or exchanges rows without events.
-_OF_PARTITIONS = ("DROP", "TRUNCATE", "EXCHANGE")
+#: Neighbouring words of an ALTER TABLE that removes, brings or exchanges rows without events.
+_OF_OTHER_ROWS = frozenset(
+    {(verb, "PARTITION") for verb in ("DROP", "TRUNCATE", "EXCHANGE", "DISCARD", "IMPORT")}
+    | {(verb, "TABLESPACE") for verb in ("DISCARD", "IMPORT")}
+)
 
 
 def after_statement(
@@ -202,18 +205,21 @@ class _Statement:
         words = self._words
         table = words.table()
         self._named.append(table)
-        if words.mentions("TABLESPACE") or (words.mentions("PARTITION") and any(map(words.mentions, _OF_PARTITIONS))):
-            self._has_other_rows(table)
-        while words.mentions("EXCHANGE") and not words.at_end:
-            if words.take() == "WITH" and words.skip("TABLE"):
+        new, is_rename_alone = None, words.peek() == "RENAME"
+        may_rename = words.mentions("RENAME")
+        is_read = may_rename or words.mentions("PARTITION", "TABLESPACE")
+        while is_read and not words.at_end:
+            if words.is_broken and not may_rename:
+                self._has_other_rows(table)
+                break
+            word = words.take()
+            if (word, words.peek()) in _OF_OTHER_ROWS:
+                self._has_other_rows(table)
+            elif word == "WITH" and words.skip("TABLE"):
                 self._has_other_rows(words.table())
-        new, is_rename_alone = None, False
-        if words.mentions("RENAME"):
-            is_rename_alone = words.peek() == "RENAME"
-            while not words.at_end:
-                if words.take() == "RENAME" and (new := new_name(words)) is not None:
-                    break
-                is_rename_alone = False
+            elif word == "RENAME" and (new := new_name(words)) is not None:
+                break
+            is_rename_alone = False
         known = self._tables.get(table.folded)
         if known is not None and known.role == "copy" and not (new is not None and is_rename_alone):
             self._add(known.altered(self._sql))

@@ -28,6 +28,8 @@ class AlteredTable:
     is_away: bool = False  #: whether the last statement renames tables: it may have taken this one away for a moment
     is_alter: bool = False  #: whether the last statement is an ALTER TABLE
     statements: ColumnStatements = NO_STATEMENT  #: the statements that have defined columns
+    is_made: bool = False  #: whether a CREATE TABLE has made the table, before the statements
+    is_redefined: bool = False  #: whether an ALTER TABLE may have changed columns, or the key that tells rows apart
 
     def behind(self, change: SchemaChange) -> AlteredTable:
         """Return the table behind one more statement. A swap of an online schema change is its ALTER TABLE."""
@@ -35,7 +37,8 @@ class AlteredTable:
         origins: Origins | None = None if self.origins is None else dict(self.origins)
         about = statements_about(self.table, change)
         read = [read_alteration(sql, change.session) for sql in about]
-        statements = self.statements.behind([each for each in read if each is not None], self._added())
+        understood = [each for each in read if each is not None]
+        statements = self.statements.behind(understood, self._added())
         for each in read:
             origins = origins_behind(origins, each, change.online.tool_of(self.table))
         if change.tables is None:
@@ -59,6 +62,8 @@ class AlteredTable:
             is_away=change.moves_rows_in and alteration is None,
             is_alter=alteration is not None or change.sql.lstrip()[:5].upper() == "ALTER",
             statements=statements,
+            is_made=self.is_made,
+            is_redefined=self.is_redefined or statements.unread > 0 or any(each.changes_rows for each in understood),
         )
 
     def _is_replaced(self, change: SchemaChange) -> bool:

@@ -159,7 +159,7 @@ class OldRows:
         statements = table_statements(change.sql, change.session.database, change.session.sql_mode)
         # A CREATE TABLE IF NOT EXISTS that finds the table is in the binlog, too, and has no Xid.
         made = {
-            each.table.folded
+            each.table.folded: each.type
             for each in statements
             if each.table is not None and (each.type == "DROP" or (each.type, change.has_xid) == ("CREATE", True))
         }
@@ -172,7 +172,7 @@ class OldRows:
         for table in touched:
             if table.folded in made:
                 tables.pop(table, None)
-                altered.pop(table, None)
+                altered[table] = AlteredTable(table, is_made=made[table.folded] == "CREATE")
             altered[table] = altered.get(table, AlteredTable(table)).behind(change)
 
     def _is_data(self, table: TableId) -> bool:
@@ -198,7 +198,11 @@ class OldRows:
         for table, altered in compared.items():
             if table not in after or table in read or not self._settings.included(table):
                 continue
-            if table not in before:
+            if table in before:
+                reasons = self._reasons(before[table], after[table], altered)
+            elif altered.is_made and altered.is_redefined:
+                reasons = ("rows may have come between its CREATE TABLE and this statement",)
+            else:
                 # A RENAME behind a DROP brings rows without events, as the ALTER TABLE of an unknown table does.
                 if (altered.is_alter or altered.statements.others) and table not in running:
                     log.warning(
@@ -209,7 +213,6 @@ class OldRows:
                         altered.sql,
                     )
                 continue
-            reasons = self._reasons(before[table], after[table], altered)
             if not reasons:
                 continue
             number += 1

@@ -7,6 +7,7 @@ ALTER of a copy and its RENAME loses nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +16,18 @@ from pymysql.connections import Connection
 from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import own_part
+from incsnap.checkpoint.object_store import set_access
+from incsnap.checkpoint.status import newest_offset
 from incsnap.checkpoint.value_files import ValueFiles
+from incsnap.checkpoint.windows import CheckpointDamaged
 from incsnap.config.settings import Settings
 from incsnap.ddl.follow import follow
 from incsnap.ddl.online_changes import Swap, with_steps
 from incsnap.ddl.online_names import PT_OSC, altered_by_name, altered_by_pt
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.table_definition import Definitions
+from incsnap.errors import IncsnapError, StoreFailed
 from incsnap.events import SchemaChange
 from incsnap.mysql.catalog import database_charsets, shape_of
 from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, NotCertain
@@ -137,6 +143,28 @@ def _without_rows(online: OnlineTables, written: Collection[str]) -> OnlineTable
     any other. `written`: as in `with_steps`."""
     left = tuple(each for each in online.tables if each.is_certain or each.table.folded not in written)
     return online if len(left) == len(online.tables) else replace(online, tables=left)
+
+
+def names_at(settings: Settings, saved: Offset | None) -> frozenset[str]:
+    """Return the tables that the offset `saved` knows as those of tools for online schema changes, in lower case.
+
+    A table that a copy has replaced has no trace of the tool on the server.
+    """
+    online = None
+    if saved is not None:
+        with suppress(CheckpointDamaged, StoreFailed, OSError, ValueError):  # the start of the job says what is wrong
+            online = OnlineDdl(settings, Files(own_part(settings.checkpoint_location))).at(saved)
+    return frozenset() if online is None else online.names()
+
+
+def names_at_newest(settings: Settings) -> frozenset[str]:
+    """Return what `names_at` returns for the newest committed offset; nothing if the checkpoint cannot be read."""
+    set_access(settings.checkpoint_location, settings.store)
+    try:
+        saved = newest_offset(settings.checkpoint_location.rstrip("/"), "commits")
+    except (IncsnapError, OSError, ValueError):
+        return frozenset()
+    return names_at(settings, saved)
 
 
 def _reports(

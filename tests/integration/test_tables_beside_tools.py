@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,16 @@ import pytest
 from click.testing import CliRunner
 from pymysql.cursors import Cursor
 
+from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.location import own_part
 from incsnap.cli.main import commands
 from incsnap.config.settings import Settings
+from incsnap.ddl.online_tables import OnlineTable, OnlineTables
+from incsnap.events import StreamPosition
+from incsnap.gtid import GtidSet
+from incsnap.planner.online_ddl import OnlineDdl
+from incsnap.snapshot.offset import Offset, TopicLayout
+from incsnap.tables import TableId
 from incsnap.verify.verification import Choice, verify_tables
 from lab.addresses import MySqlAddress
 from lab.running_job import write_properties
@@ -53,6 +62,28 @@ def test_verify_compares_all_tables_but_those_of_tools(settings: Settings, datab
     assert named == {"_t_gho": f"Topic {settings.topic_prefix}.{database}._t_gho does not exist."}
     captured = refusals(settings.model_copy(update={"online_ddl_tables": "capture"}))
     assert {table for table, why in captured.items() if why.endswith("does not exist.")} == {"_t_ghc", "_t_gho", "u_v2"}
+
+
+def test_verify_leaves_out_a_former_table_that_the_checkpoint_knows(
+    settings: Settings, cursor: Cursor, database: str, tmp_path: Path
+) -> None:
+    cursor.execute("CREATE TABLE _t_del (id INT NOT NULL, PRIMARY KEY (id))")
+    cursor.execute("INSERT INTO _t_del VALUES (1)")
+    settings = settings.model_copy(update={"checkpoint_location": str(tmp_path / "checkpoint")})
+    no_topic = f"Topic {settings.topic_prefix}.{database}._t_del does not exist."
+    assert refusals(settings) == {"t": "", "u": "", "_t_del": no_topic}
+    former, of = TableId(database, "_t_del"), TableId(database, "t")
+    known = OnlineTables((OnlineTable(former, "gh-ost", "former", of, "a swap"),))
+    name = OnlineDdl(settings, Files(own_part(settings.checkpoint_location))).keep(known)
+    offset = Offset("job", 1, StreamPosition(GtidSet(), "", 0), TopicLayout(1), online=name)
+    for log, content in (("offsets", json.dumps(offset.dump())), ("commits", "{}")):
+        path = tmp_path / "checkpoint" / "spark" / log / "1"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"v1\n{{}}\n{content}")
+    assert refusals(settings) == {"t": "", "u": ""}
+    assert refusals(settings, str(former)) == {"_t_del": no_topic}
+    captured = refusals(settings.model_copy(update={"online_ddl_tables": "capture"}))
+    assert captured["_t_del"] == no_topic
 
 
 def test_a_signal_of_all_tables_does_not_name_those_of_tools(

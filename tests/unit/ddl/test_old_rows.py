@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -67,6 +68,39 @@ def test_a_new_column_is_known_only_by_null_or_a_constant_default(column: Define
 )
 def test_a_converted_column_is_known_only_if_each_value_stays(column: DefinedColumn, is_known: bool) -> None:
     assert (unknown_values(BEFORE, behind(ID, column, B), {}) == ()) == is_known
+
+
+E = DefinedColumn("e", "enum('a','b')", charset="utf8mb4")
+
+
+@pytest.mark.parametrize(
+    ("base", "is_known"),
+    [
+        (E, True),
+        (replace(E, default="a"), True),
+        (replace(E, type="enum('b','a')"), False),
+        (replace(E, type="enum('x','a','b')"), False),
+        (replace(E, charset="utf8mb3"), False),
+        (replace(E, nullable=False), False),
+    ],
+)
+@pytest.mark.parametrize("expression", ["(`e` + 0)", "(`E` + 0)"])
+@pytest.mark.parametrize("is_captured", [lambda _: True, lambda name: name != "e"])
+def test_a_generated_column_is_unknown_behind_another_type_of_a_column_that_it_names(
+    base: DefinedColumn, is_known: bool, expression: str, is_captured: Callable[[str], bool]
+) -> None:
+    generated = DefinedColumn("g", "int", generated=expression)
+    derived = DefinedColumn("h", "int", generated="(`g` * 2)")
+    other = DefinedColumn("i", "int", generated="(`a` + 1)")
+    reasons = unknown_values(
+        behind(ID, A, E, generated, derived, other),
+        behind(ID, A, base, generated, derived, other),
+        {},
+        is_captured=is_captured,
+    )
+    of_generated = [reason for reason in reasons if not reason.startswith("column e ")]
+    expected = ["column g is generated from e", "column h is generated from g"]
+    assert [reason.partition(",")[0] for reason in of_generated] == ([] if is_known else expected)
 
 
 def test_a_column_that_only_changes_back_keeps_its_values() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from incsnap.ddl.online_changes import OnlineBatch, after_change, with_steps
 from incsnap.ddl.online_tables import OnlineTables
 from incsnap.ddl.statements import schema_change
-from incsnap.events import SchemaChange, Session
+from incsnap.events import NO_STEP, SchemaChange, Session
 from incsnap.tables import TableId
 from tests.support.online_runs import (
     GH_OST,
@@ -125,6 +126,35 @@ def test_a_swap_names_the_former_table(run: list[str], former: list[str | None])
     for borders in ((), range(1, len(changes))):
         swaps = [swap for batch in _in_batches(changes, borders) for swap in batch.swaps]
         assert [(swap.table, swap.former) for swap in swaps] == [(TableId("shop", "t"), each) for each in expected]
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_away"),
+    [
+        ("CREATE TABLE t AS SELECT * FROM _t_del", False),
+        ("create table if not exists `shop`.`T` (id int primary key)", False),
+        ("CREATE TABLE t2 AS SELECT * FROM _t_del", True),
+        ("CREATE TEMPORARY TABLE t (id INT)", True),
+    ],
+)
+def test_a_table_that_is_created_in_a_transaction_is_not_away(sql: str, is_away: bool) -> None:
+    first_half = next(number for number, sql in enumerate(GH_OST_TWO_STEP) if " rename " in sql)
+    tables = with_steps(NOTHING, _changes(GH_OST_TWO_STEP[: first_half + 1]), lambda _: True).tables
+    assert tables.away == (TableId("shop", "t"),)
+    [created] = _changes([sql])
+    batch = with_steps(tables, [replace(created, in_transaction=True, has_xid=False)], lambda _: True)
+    assert bool(batch.tables.away) == is_away
+    assert batch.tables.names() == tables.names()
+    assert all(each.is_fed for each in batch.tables.tables) == is_away
+    assert batch.changes[0].online == NO_STEP
+
+
+def test_a_table_that_is_created_in_a_transaction_is_no_tools() -> None:
+    tables = with_steps(NOTHING, _changes(gh_ost(drops_old=False)), lambda _: True).tables
+    assert tables.has("shop._t_del")
+    [created] = _changes(["CREATE TABLE _t_del AS SELECT * FROM t"])
+    batch = with_steps(tables, [replace(created, in_transaction=True, has_xid=False)], lambda _: True)
+    assert not batch.tables.has("shop._t_del")
 
 
 def test_tables_of_databases_that_nobody_watches_are_not_followed() -> None:

@@ -464,6 +464,12 @@ def test_a_table_with_letters_beyond_ascii_is_followed_by_triggers_of_both_names
         ["ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u"],
         ["ALTER TABLE u EXCHANGE PARTITION p0 WITH TABLE t WITHOUT VALIDATION"],
         ["ALTER TABLE t IMPORT TABLESPACE"],
+        ["ALTER TABLE t DISCARD TABLESPACE"],
+        ["ALTER TABLE t DISCARD PARTITION p0 TABLESPACE"],
+        ["ALTER TABLE t drop /* the oldest */ partition p0"],
+        ["ALTER TABLE t /*!50100 DROP PARTITION p0 */"],
+        ["ALTER TABLE t DROP/*!50100 PARTITION*/ p0"],
+        ["ALTER TABLE t ADD PARTITION (PARTITION p1 VALUES LESS THAN (9) COMMENT = 'never closed)"],
     ],
     ids=" ".join,
 )
@@ -471,6 +477,30 @@ def test_a_copy_of_a_table_that_has_other_rows_since_is_no_certain_swap(run: lis
     until = _until_swap(run)
     _, steps = _run(*until, *statements, *run[len(until) :])
     assert not _swaps(steps)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "DROP INDEX by_partition",
+        "DROP COLUMN `partition`",
+        "DROP tablespace",
+        "ADD INDEX i (a) COMMENT 'tablespace'",
+        "ADD INDEX i (a) COMMENT 'DROP PARTITION p0'",
+        "ADD INDEX i (a) /* DROP PARTITION p0 */",
+        "ALTER partition_no DROP DEFAULT",
+        "ADD PARTITION (PARTITION p1 VALUES LESS THAN (9) COMMENT = 'dropbox')",
+        "TABLESPACE innodb_file_per_table",
+        "RENAME COLUMN dropped TO partitions",
+    ],
+)
+def test_a_statement_that_only_names_partitions_leaves_the_rows(run: list[str], clauses: str) -> None:
+    until = _until_swap(run)
+    _, steps = _run(*until, f"ALTER TABLE t {clauses}", *run[len(until) :])
+    assert len(_swaps(steps)) == 1
+    _, steps = _run(*gh_ost(drops_old=False), f"ALTER TABLE t {clauses}", *revert())
+    assert len(_swaps(steps)) == 2
 
 
 @pytest.mark.parametrize("statement", ["TRUNCATE TABLE t", "ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u"])

@@ -62,6 +62,43 @@ def test_rows_that_a_rename_brings_in_place_of_a_dropped_table_are_warned_of(
     assert ("it is not known what shop.t was" in caplog.text) == is_warned_of
 
 
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("reread", ["changed", "all"])
+@pytest.mark.parametrize(
+    ("statements", "is_read"),
+    [
+        (["ALTER TABLE t ADD c DATETIME DEFAULT CURRENT_TIMESTAMP"], True),
+        (["ALTER TABLE t ADD c DATETIME DEFAULT NOW()", "CREATE INDEX i ON t (id)"], True),
+        (["ALTER TABLE t RENAME COLUMN a TO b"], True),
+        (["ALTER TABLE t ADD PRIMARY KEY (id)"], True),
+        (["ALTER TABLE t ADD c INT, AN UNKNOWN CLAUSE"], True),
+        (["/*!40000 ALTER TABLE t DISABLE KEYS */", "/*!40000 ALTER TABLE t ENABLE KEYS */"], False),
+        (["ALTER TABLE t ADD INDEX i (a)"], False),
+        (["ALTER TABLE t ADD c DATETIME DEFAULT NOW()", "DROP TABLE t", "CREATE TABLE t (id INT PRIMARY KEY)"], False),
+    ],
+)
+def test_a_table_that_is_altered_before_its_first_comparison_is_read_again(
+    statements: list[str], is_read: bool, reread: str, apart: bool, tmp_path: Path
+) -> None:
+    """Seed rows lie between the CREATE and the next statement. `apart`: a backlog waits behind the CREATE."""
+    settings = loaded_with(table__include__list=r"shop\.t", incsnap__online__ddl__reread=reread).settings
+    old_rows = OldRows(settings.snapshot, settings.tables, settings.columns, defined_files(Files(str(tmp_path))))
+    offset = Offset("job", 1, StreamPosition(GtidSet(), "", 0), TopicLayout(1, {}))
+    made = [change(sql) for sql in ("CREATE TABLE t (id INT, a INT)", *statements)]
+    commands: tuple[Command, ...] = ()
+
+    def asking(_: Any) -> Any:
+        return _AS_NOW, ()
+
+    for changes in (made[:1], made[1:]) if apart else (made,):
+        connection: Any = None
+        commands, positions = old_rows.commands(
+            offset, changes, asking if changes[-1] is made[-1] else None, connection, lambda: CapturedTables((T,)), ()
+        )
+        offset = replace(offset, batch=offset.batch + 1, signal_positions=positions)
+    assert [isinstance(command, Execute) for command in commands] == [True] * is_read
+
+
 ID = DefinedColumn("id", "int", nullable=False)
 A = DefinedColumn("a", "int")
 SSN = DefinedColumn("ssn", "varchar(11)", charset="utf8mb4")
