@@ -241,7 +241,7 @@ def test_tables_of_tools_are_neither_compared_nor_read(shop: DifferingShop) -> N
     course.run(alone=False)
 
     (answer,) = shop.gap(job).answers()
-    assert [each.table for each in answer.tables] == ["shop.b"]
+    assert [each.table for each in answer.tables] == ["`shop`.`b`"]
     assert answer.named == ("shop.b",)
 
 
