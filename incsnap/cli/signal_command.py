@@ -74,7 +74,7 @@ def signal(
     condition: str | None,
     surrogate_key: str | None,
     keys: str | None,
-    keys_file: JobFile | None,
+    keys_file: str | None,
     keys_topic: str | None,
     absent: str | None,
     first: str | None,

@@ -87,7 +87,8 @@ def takeover(
             click.echo(f"Ready. {ends} ({running.words}).", err=True)
             _await_end(settings, rest, of_worker, kept.connector, stopping, running)
         if not stopping.is_set():
-            if running.words and printed and printed_at(offsets) == printed:
+            reads_signals = settings.tables.signal_table is not None
+            if running.words and reads_signals and printed and printed_at(offsets) == printed:
                 output.warning(
                     f"{offsets} was not written again since the connector ran, so its offset may be older than the"
                     " connector's end. Then the job obeys rows of the signal table between both places again. To avoid"

@@ -20,7 +20,8 @@ _LEAST, _MOST = 1e-3, 1e7
 _PARTS = r"^(?P<whole>\d+)\.?(?P<fraction>\d*)(?:e(?P<exponent>[+-]\d+))?$"
 #: The least normal number. For a smaller one Arrow may give one digit (5e-324), but Java gives the nearest number with
 #: two digits (4.9E-324).
-_NORMAL = {pa.float32(): float(np.finfo(np.float32).tiny), pa.float64(): float(np.finfo(np.float64).tiny)}
+_NORMAL_SINGLE = float(np.finfo(np.float32).tiny)
+_NORMAL = {pa.float32(): _NORMAL_SINGLE, pa.float64(): float(np.finfo(np.float64).tiny)}
 
 
 def java_text(values: Any) -> Any:
@@ -51,7 +52,7 @@ def single_as_double(number: float) -> float:
     >>> single_as_double(0.10000000149011612)
     0.1
     """
-    if 0 < abs(number) < _NORMAL[pa.float32()]:
+    if 0 < abs(number) < _NORMAL_SINGLE:
         return float(java_text(pa.array([number], pa.float32()))[0].as_py())
     # NumPy finds the same digits in 1 us. A column of one value takes 40 us.
     return float(str(np.float32(number)))

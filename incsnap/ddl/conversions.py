@@ -60,6 +60,20 @@ def keeps_values(before: str, after: str, charset_before: str = "", charset_afte
     return old == new or _widens(old, new)
 
 
+def keeps_expressions(before: str, after: str) -> bool:
+    """Return True if an expression over the column has the values that it had before its type was changed.
+
+    The character set is the same. An expression may show the number of an ENUM's member.
+
+    >>> keeps_expressions("enum('a','b')", "enum('a','b','c')"), keeps_expressions("enum('a','b')", "enum('b','a')")
+    (True, False)
+    """
+    old, new = _Type.of(before), _Type.of(after)
+    if old.name != new.name or old.name not in ("varchar", "enum", "set"):
+        return old == new
+    return old.numbers <= new.numbers and new.literals[: len(old.literals)] == old.literals
+
+
 def _widens(old: _Type, new: _Type) -> bool:
     """Return True if `new` has all values of `old`, and a record shows them in the same form."""
     names = (old.name, new.name)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from incsnap.ddl.column_statements import NO_STATEMENT, ColumnStatements
-from incsnap.ddl.conversions import keeps_values
+from incsnap.ddl.conversions import keeps_expressions, keeps_values
 from incsnap.tables import CharsetName
 
 
@@ -189,7 +189,9 @@ def _changed(pairs: list[_Pair]) -> set[str]:
         for column, former in pairs
         if former is not None
         and (
-            (column.type, column.charset) != (former.type, former.charset) or (former.nullable and not column.nullable)
+            column.charset != former.charset
+            or not keeps_expressions(former.type, column.type)
+            or (former.nullable and not column.nullable)
         )
     }
     for column, _ in pairs:  # an expression names only generated columns that stand before

@@ -157,11 +157,16 @@ class OldRows:
     ) -> None:
         """Note which captured tables the statement may have changed. A table that it creates or drops is forgotten."""
         statements = table_statements(change.sql, change.session.database, change.session.sql_mode)
-        # A CREATE TABLE IF NOT EXISTS that finds the table is in the binlog, too, and has no Xid.
+        # A CREATE TABLE IF NOT EXISTS that finds the table is in the binlog, too, and has no Xid. CREATE TABLE ...
+        # SELECT has none either: it is logged in the transaction of its rows.
         made = {
             each.table.folded: each.type
             for each in statements
-            if each.table is not None and (each.type == "DROP" or (each.type, change.has_xid) == ("CREATE", True))
+            if each.table is not None
+            and (
+                each.type == "DROP"
+                or (each.type == "CREATE" and (change.has_xid or (change.in_transaction and not each.if_absent)))
+            )
         }
         hides = change.online.hides
         touched = [table for table in {**tables, **altered} if change.touches(table) and not hides(table)]

@@ -16,6 +16,8 @@ from incsnap.verify.topic_side import PartitionPart, messages_of
 from signals.channels.file import record_of
 
 _REQUEST_SECONDS = 30.0
+#: How much older than the offset a signal may be whose effect the offset does not know.
+_MARGIN_SECONDS = 60
 #: Most characters of signals that a warning lists.
 _LISTED = 400
 #: Signals whose effect a connector writes into its offset.
@@ -64,7 +66,8 @@ def unwritten_signals(settings: Settings, offset: ConnectorOffset, signals_at: i
 
     Debezium commits its place in the signal topic at once, and Kafka Connect writes the offset once a minute. So a
     connector that was killed in between has lost what the last signals have asked for. A signal counts if its time in
-    Kafka is not before that of the offset.
+    Kafka is not a minute before that of the offset. The connector looks for signals every five seconds by default, and
+    clocks differ.
 
     `signals_at`: the offset of the signal topic from which no signal was obeyed. Raise ServerUnreachable if Kafka does
     not answer.
@@ -74,7 +77,7 @@ def unwritten_signals(settings: Settings, offset: ConnectorOffset, signals_at: i
         return ""
     try:
         with closing(connectors_group(settings)) as consumer:
-            time = TopicPartition(topic, 0, offset.seconds * 1000)
+            time = TopicPartition(topic, 0, (offset.seconds - _MARGIN_SECONDS) * 1000)
             (later,) = consumer.offsets_for_times([time], timeout=_REQUEST_SECONDS)
     except KafkaException as error:
         if error.args[0].code() in _NO_TOPIC:
@@ -99,10 +102,10 @@ def unwritten_signals(settings: Settings, offset: ConnectorOffset, signals_at: i
     if not names:
         return ""
     return (
-        f"the connector's offset may not know these signals of {topic}, which came behind the offset's time:"
-        f" {shorten(', '.join(names), _LISTED)}. The connector has obeyed them, and the job does not. If the connector"
-        " was killed before it wrote its offset, their effect is lost: if the snapshot of a signal has not run to its"
-        " end, send the signal again"
+        f"the connector's offset may not know these signals of {topic}, which are newer than the offset, or hardly"
+        f" older: {shorten(', '.join(names), _LISTED)}. The connector has obeyed them, and the job does not. If the"
+        " connector was killed before it wrote its offset, their effect is lost: if the snapshot of a signal has not"
+        " run to its end, send the signal again"
     )
 
 

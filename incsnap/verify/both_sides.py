@@ -129,15 +129,17 @@ class LiveSides:
         end = place_in_log(*watermarks.high_watermark(self._connection))
         places = (place for each in self.facts.values() for place in (each.last, each.snapshot) if place)
         weak = max((place for place in places if place <= end), default=None)
-        unsent = () if weak is None else self._unsent(weak)
+        needs_weak = delivered != _EVERYTHING or bool(undecided)
+        unsent = self._unsent(weak) if needs_weak and weak is not None else ()
         return TopicNow(self, self._rows, self._homes, delivered, undecided, weak, end, unsent)
 
     def _unsent(self, weak: RowPlace) -> Collection[str]:
         """Return the topics whose rows a first snapshot of Debezium has not all sent. `weak`: highest place of all.
 
         Debezium streams once the snapshot is over, and all rows of the snapshot have the place of its beginning. So the
-        snapshot may be under way if they have the highest place. A topic has all of its rows if the last one is its
-        newest record. A topic without rows of the snapshot has its turn before the last row of all tables.
+        snapshot may be under way if they have the highest place. A topic has all of its rows if the last one of its
+        table, or of all tables, is a newest record. A topic without rows of the snapshot has its turn before the last
+        row of all tables.
         """
         self._note_markers([each for each, facts in self.facts.items() if facts.snapshot == weak])
         newest: dict[str, set[str]] = {topic: set() for topic in self._tables}
@@ -150,7 +152,9 @@ class LiveSides:
         return [
             topic
             for topic, own in newest.items()
-            if own.isdisjoint(_LAST_ROWS) and ("last" not in markers or not own.isdisjoint(_FIRST_SNAPSHOT))
+            # Where several tables share a topic, the last row of one says nothing about the others.
+            if own.isdisjoint(_LAST_ROWS if len(self._tables[topic]) == 1 else ("last",))
+            and ("last" not in markers or not own.isdisjoint(_FIRST_SNAPSHOT))
         ]
 
     def _note_markers(self, partitions: Collection[tuple[str, int]]) -> None:
@@ -163,6 +167,7 @@ class LiveSides:
         self._markers.update({each: (self.ends[each], "") for each in changed})
         parts = parts_between(begins, {each: self.ends[each] for each in changed})
         for records in self._allowance.steps(read_parts(self._client, parts, self._forms)):
+            self._allowance.go_on()
             with self._allowance.work():
                 for newest in records.slice(max(0, len(records) - 1)).to_pylist():
                     partition = newest["topic"], newest["partition"]

@@ -132,8 +132,9 @@ def test_a_message_that_came_behind_the_offset_is_named_because_its_snapshot_may
     admin.create_topics([NewTopic(topic, 1, 1)], request_timeout=30)[topic].result(30)
     producer = Producer({"bootstrap.servers": kafka_address})
     for key, name, kind, sent in (
-        (topic_prefix, "known", "execute-snapshot", seconds - 1),
-        (topic_prefix, "lost", "execute-snapshot", seconds),
+        (topic_prefix, "known", "execute-snapshot", seconds - 61),
+        # Debezium may have looked at the topic behind the time of the offset.
+        (topic_prefix, "lost", "execute-snapshot", seconds - 5),
         (topic_prefix, "kept", "execute-snapshot", seconds + 1),
         (topic_prefix, "halt", "stop-snapshot", seconds + 2),
         (topic_prefix, "word", "log", seconds + 2),

@@ -90,6 +90,7 @@ class Taking:
     was_written: list[bool] = field(default_factory=list)  #: whether the checkpoint had the place at each search
     where: ConfigError | None = None  #: error of the search for the offset's place in the binlog
     is_of_worker: bool = False  #: whether the file with the offset is that of a standalone worker
+    has_signal_table: bool = True
     is_printed_again: bool = False  #: whether a person writes the file again while the command waits
 
     @property
@@ -110,6 +111,8 @@ class Taking:
     def run(self, address: str, *options: str) -> Result:
         """Run `incsnap takeover` with Kafka Connect at `address`."""
         properties = {**QUIET, "name": "shop", "checkpoint.location": str(self.folder / "checkpoint")}
+        if self.has_signal_table:
+            properties |= {"signal.enabled.channels": "source", "signal.data.collection": "shop.signals"}
         file, offsets = write_properties(self.folder / "shop.properties", properties), self.folder / "offsets.json"
         offset = {"file": "binlog.000001", "pos": 4, "gtids": f"{_UUID}:1-5"}
         offsets.write_text(json.dumps({"offsets": [{"partition": {"server": "shop"}, "offset": offset}]}))
@@ -154,10 +157,13 @@ def test_what_is_found_is_said_before_the_connector_is_to_stop_and_written_after
     assert (len(asked), taking.was_written, taking.is_written) == (3, [False, False], True)
 
 
-@pytest.mark.parametrize("kind", ["printed before", "printed again", "worker's file", "connector had ended"])
+@pytest.mark.parametrize(
+    "kind", ["printed before", "printed again", "worker's file", "connector had ended", "no signals"]
+)
 def test_an_offset_that_was_printed_before_the_connectors_end_is_a_warning(taking: Taking, kind: str) -> None:
     states = [_STOPPED] if kind == "connector had ended" else [_RUNNING, _RUNNING, _STOPPED]
     taking.is_printed_again, taking.is_of_worker = kind == "printed again", kind == "worker's file"
+    taking.has_signal_table = kind != "no signals"
     with (
         connect_rest(states) as (address, _),
         patch.object(connector_state, "arriving_records", return_value=""),

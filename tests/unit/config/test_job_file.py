@@ -65,6 +65,14 @@ def test_a_command_takes_both_options(command: list[str], connector: str, tmp_pa
     assert {"config": "127.0.0.1:1", "signal": "Sent pause-snapshot", "status": place}[command[0]] in result.output
 
 
+@pytest.mark.parametrize("option", ["--bootstrap-servers", "--checkpoint-location"])
+def test_an_empty_option_is_refused(option: str, connector: str) -> None:
+    """A shell's variable that is not set would let the job begin again elsewhere."""
+    result = CliRunner().invoke(commands, ["config", connector, option, " "])
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option}': it is empty" in result.output
+
+
 def test_a_corrected_file_has_nothing_of_the_command_line(tmp_path: Path) -> None:
     old = {**_CONNECTOR, "database.server.name": _CONNECTOR["topic.prefix"]}
     del old["topic.prefix"]

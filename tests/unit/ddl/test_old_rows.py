@@ -78,6 +78,7 @@ E = DefinedColumn("e", "enum('a','b')", charset="utf8mb4")
     [
         (E, True),
         (replace(E, default="a"), True),
+        (replace(E, type="enum('a','b','c')"), True),
         (replace(E, type="enum('b','a')"), False),
         (replace(E, type="enum('x','a','b')"), False),
         (replace(E, charset="utf8mb3"), False),
@@ -101,6 +102,14 @@ def test_a_generated_column_is_unknown_behind_another_type_of_a_column_that_it_n
     of_generated = [reason for reason in reasons if not reason.startswith("column e ")]
     expected = ["column g is generated from e", "column h is generated from g"]
     assert [reason.partition(",")[0] for reason in of_generated] == ([] if is_known else expected)
+
+
+@pytest.mark.parametrize(("type_", "is_known"), [("varchar(20)", True), ("varchar(5)", False), ("char(20)", False)])
+def test_a_generated_column_is_known_behind_a_longer_text_that_it_names(type_: str, is_known: bool) -> None:
+    name = DefinedColumn("n", "varchar(11)", charset="utf8mb4")
+    generated = DefinedColumn("g", "varchar(30)", generated="upper(`n`)", charset="utf8mb4")
+    reasons = unknown_values(behind(ID, name, generated), behind(ID, replace(name, type=type_), generated), {})
+    assert ([reason for reason in reasons if reason.startswith("column g ")] == []) == is_known
 
 
 def test_a_column_that_only_changes_back_keeps_its_values() -> None:

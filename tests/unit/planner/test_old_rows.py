@@ -62,6 +62,7 @@ def test_rows_that_a_rename_brings_in_place_of_a_dropped_table_are_warned_of(
     assert ("it is not known what shop.t was" in caplog.text) == is_warned_of
 
 
+@pytest.mark.parametrize("with_rows", [False, True])
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("reread", ["changed", "all"])
 @pytest.mark.parametrize(
@@ -78,13 +79,21 @@ def test_rows_that_a_rename_brings_in_place_of_a_dropped_table_are_warned_of(
     ],
 )
 def test_a_table_that_is_altered_before_its_first_comparison_is_read_again(
-    statements: list[str], is_read: bool, reread: str, apart: bool, tmp_path: Path
+    statements: list[str], is_read: bool, reread: str, apart: bool, with_rows: bool, tmp_path: Path
 ) -> None:
-    """Seed rows lie between the CREATE and the next statement. `apart`: a backlog waits behind the CREATE."""
+    """Seed rows lie between the CREATE and the next statement, or in the CREATE (`with_rows`: CREATE TABLE ... SELECT).
+
+    `apart`: a backlog waits behind the CREATE.
+    """
     settings = loaded_with(table__include__list=r"shop\.t", incsnap__online__ddl__reread=reread).settings
     old_rows = OldRows(settings.snapshot, settings.tables, settings.columns, defined_files(Files(str(tmp_path))))
     offset = Offset("job", 1, StreamPosition(GtidSet(), "", 0), TopicLayout(1, {}))
     made = [change(sql) for sql in ("CREATE TABLE t (id INT, a INT)", *statements)]
+    if with_rows:
+        # The server logs CREATE TABLE ... SELECT in the transaction of its rows.
+        made[0] = replace(
+            change("CREATE TABLE t (id INT, a INT) START TRANSACTION"), has_xid=False, in_transaction=True
+        )
     commands: tuple[Command, ...] = ()
 
     def asking(_: Any) -> Any:

@@ -307,12 +307,16 @@ _Records = Mapping[tuple[str, int], Sequence[tuple[str, int]]]
 
 
 def weakly(
-    monkeypatch: pytest.MonkeyPatch, records: _Records, key: bytes = b"new", before: _Records | None = None
+    monkeypatch: pytest.MonkeyPatch,
+    records: _Records,
+    key: bytes = b"new",
+    before: _Records | None = None,
+    sharing: int = 1,
 ) -> dict[str, int | None]:
     """Return the position of the weak evidence about `key`, by topic.
 
     `records`: `source.snapshot` and the position of each record, by partition. The keys of records are their offsets.
-    `before`: those of an earlier round, if there is one.
+    `before`: those of an earlier round, if there is one. `sharing`: how many tables each topic has.
     """
     now: dict[str, _Records] = {"now": before or records}
 
@@ -340,7 +344,7 @@ def weakly(
     for topic in dict.fromkeys(topic for topic, _ in records):
         shape = TableShape(TableId("d", topic), (Column("id", "int"),), (0,))
         count = sum(each == topic for each, _ in records)
-        tables[topic] = [VerifiedTable(shape, topic, count, RecordForm(True, False, False))]
+        tables[topic] = [VerifiedTable(shape, topic, count, RecordForm(True, False, False))] * sharing
     written: Any = SimpleNamespace(shown=lambda: iter(()))
     nobody: Any = None
     sides = LiveSides(nobody, nobody, nobody, tables, written, Allowance())
@@ -380,6 +384,14 @@ def test_a_first_snapshot_has_sent_the_rows_of_a_table_once_its_last_row_is_ther
         "u": 50,
         "v": 50,
     }
+
+
+def test_the_last_row_of_a_table_says_nothing_about_others_in_its_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = [*_BEGUN, ("last_in_data_collection", 50)]
+    assert weakly(monkeypatch, {("all", 0): ended}, sharing=2) == {"all": None}
+    assert weakly(monkeypatch, {("all", 0): ended, ("all", 1): [("true", 50)]}, sharing=2) == {"all": None}
+    whole = [*ended, ("last", 50)]
+    assert weakly(monkeypatch, {("all", 0): whole, ("all", 1): [("true", 50)]}, sharing=2) == {"all": 50}
 
 
 @pytest.mark.parametrize("behind", [("false", 60), ("incremental", 60)])
