@@ -15,6 +15,7 @@ from pymysql.connections import Connection
 
 from incsnap.checkpoint.files import Files
 from incsnap.checkpoint.taken_over import write_taken_over
+from incsnap.config.settings import Settings
 from incsnap.mysql.watermarks import executed, high_watermark
 from incsnap.takeover.connector_offset import ConnectorOffset, RunningSnapshot, WaitingTable
 from incsnap.takeover.join import join
@@ -24,6 +25,25 @@ from signals import send
 from tests.support.planned_job import PlannedJob, settings_of
 
 pytestmark = pytest.mark.servers
+
+
+def settings_with(mysql: MySqlAddress, kafka: str, prefix: str, database: str, topic: str, group: str) -> Settings:
+    """Return settings with signals from `topic`. `group`: the connector's consumer group there."""
+    return settings_of(
+        mysql,
+        kafka,
+        prefix,
+        database,
+        signal__enabled__channels="kafka",
+        signal__kafka__topic=topic,
+        signal__kafka__groupId=group,
+    )
+
+
+def commit(kafka: str, topic: str, group: str, offset: int) -> None:
+    """Commit the place up to which a connector has obeyed the signals of `topic`."""
+    with closing(Consumer({"bootstrap.servers": kafka, "group.id": group})) as consumer:
+        consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
 
 
 # With the texts of statements the transaction has more events, which Debezium counts too.
@@ -95,17 +115,8 @@ def test_a_message_that_the_connector_has_obeyed_is_not_obeyed_again(
             data = send.snapshot_data([f"{database}.{table}"])
             send.to_topic(kafka_address, topic, topic_prefix, table, "execute-snapshot", data)
     if is_committed:
-        with closing(Consumer({"bootstrap.servers": kafka_address, "group.id": group})) as consumer:
-            consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
-    settings = settings_of(
-        mysql_address,
-        kafka_address,
-        topic_prefix,
-        database,
-        signal__enabled__channels="kafka",
-        signal__kafka__topic=topic,
-        signal__kafka__groupId=group,
-    )
+        commit(kafka_address, topic, group, 1)
+    settings = settings_with(mysql_address, kafka_address, topic_prefix, database, topic, group)
     joined = join(settings, ConnectorOffset(executed(connection), *high_watermark(connection)))
     assert joined.place.signals_at == (1 if is_committed else None)
     warnings = [text for text in joined.warnings if f"the group {group} (signal.kafka.groupId) has no place" in text]
@@ -144,17 +155,8 @@ def test_a_message_that_came_behind_the_offset_is_named_because_its_snapshot_may
         signal = {"id": name, "type": kind, "data": send.snapshot_data([f"{database}.t"])}
         producer.produce(topic, json.dumps(signal), key, timestamp=sent * 1000)
         producer.flush(30)
-    with closing(Consumer({"bootstrap.servers": kafka_address, "group.id": group})) as consumer:
-        consumer.commit(offsets=[TopicPartition(topic, 0, 6)], asynchronous=False)
-    settings = settings_of(
-        mysql_address,
-        kafka_address,
-        topic_prefix,
-        database,
-        signal__enabled__channels="kafka",
-        signal__kafka__topic=topic,
-        signal__kafka__groupId=group,
-    )
+    commit(kafka_address, topic, group, 6)
+    settings = settings_with(mysql_address, kafka_address, topic_prefix, database, topic, group)
     running = RunningSnapshot("kept", (WaitingTable(f"{database}.t"),), None, None)
     place = executed(connection), *high_watermark(connection)
 
