@@ -44,12 +44,13 @@ def _execute(state: NextContext, command: Execute) -> None:
     state.recent = [*(each for each in state.recent if each != command.id), command.id][-MAX_RECENT:]
     by_table = {collection.table: collection for collection in reversed(command.collections)}
     requests = [Request(signal, by_table[table]) for table in dict.fromkeys(c.table for c in command.collections)]
-    names = [*(str(request.table) for request in requests), *command.unresolved]
+    # Unknown tables end at once, so they come first.
+    names = [*command.unresolved, *(str(request.table) for request in requests)]
     reason = {"reason": shorten(command.reason, REASON)} if command.reason else {}
     state.notify(signal, notes.STARTED, data_collections=comma_list(names), **reason)
+    state.ask(requests)
     for name in command.unresolved:
         state.unknown(signal, name)
-    state.ask(requests)
 
 
 def _stop(state: NextContext, command: Stop) -> None:

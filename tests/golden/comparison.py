@@ -70,7 +70,7 @@ def _brief(record: Record | None) -> str:
 
 def _pairs(left: Sequence[Record], right: Sequence[Record]) -> Iterator[tuple[Record | None, Record | None]]:
     """Yield pairs of records with the same operation, in order. In schema changes the table and the first words must
-    be the same too.
+    be the same too. In notifications the types must be the same.
 
     None stands for a record that only the other list has.
     """
@@ -90,6 +90,9 @@ def _label(record: Record) -> tuple[Any, ...]:
         # Debezium leaves out the first word of CREATE UNIQUE INDEX.
         words = value["ddl"].removeprefix("CREATE UNIQUE ").removeprefix("UNIQUE ").split()
         return at_start, tuple(words[:3]), value["source"]["table"]
+    if _is_notification(value):
+        about = value["additional_data"].get("scanned_collection", "")
+        return value["aggregate_type"], value["type"], about
     return (operation_of(record),)
 
 
@@ -211,6 +214,10 @@ def _is_read(value: Any) -> bool:
     return bool(value.get("op") == "r")
 
 
+def _is_notification(value: Any) -> bool:
+    return isinstance(value, dict) and "additional_data" in value
+
+
 def _gtids(record: Record) -> Iterator[str]:
     value = _payload(record["value"])
     if not isinstance(value, dict) or _is_read(value):
@@ -249,7 +256,10 @@ def _settled(record: Record, ranks: _Ranks) -> Record:
     value = _payload(record["value"])
     if "headers" in record:
         record = {**record, "headers": _added(record["headers"])}
-    if isinstance(value, dict) and "source" not in value:
+    if _is_notification(value):
+        value = {**value, "timestamp": _kind(value["timestamp"])}
+        record = {**record, "value": _with_payload(record["value"], value)}
+    elif isinstance(value, dict) and "source" not in value:
         value = _added(value)
         record = {**record, "value": _with_payload(record["value"], value)}
     if not isinstance(value, dict):

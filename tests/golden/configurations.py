@@ -6,6 +6,7 @@ they have schemas, and a golden file keeps each schema once.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +46,23 @@ _COMMON_AVRO = {
 
 
 @dataclass(frozen=True, slots=True)
+class Signal:
+    """A signal for an incremental snapshot."""
+
+    id: str
+    tables: tuple[str, ...]
+    stopped: bool = False  #: whether the same transaction stops the snapshot
+
+    def rows(self, database: str) -> list[tuple[str, str, str]]:
+        """Return the rows for the signal table: id, type and data."""
+        collections = [f"{database}.{table}" for table in self.tables]
+        rows = [(self.id, "execute-snapshot", json.dumps({"type": "incremental", "data-collections": collections}))]
+        if self.stopped:
+            rows.append((f"{self.id}-stop", "stop-snapshot", '{"type": "incremental"}'))
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """A configuration of a connector, of Debezium and of incsnap."""
 
@@ -59,6 +77,7 @@ class Configuration:
     partitions: int = 1  #: partitions of each topic
     transactions: str = ""  #: the topic of transaction metadata; "" for `<name>.transaction`
     end: str = "the_end"  #: name of the table `the_end` in its topic
+    signals: tuple[Signal, ...] = ()  #: snapshots that are asked for one after the other, behind the stream
 
     def keeps(self, topic: str) -> bool:
         return self.topic in ("", topic)
@@ -88,7 +107,7 @@ class Configuration:
         if self.partitions > 1:
             chosen["topic.creation.default.partitions"] = str(self.partitions)
             chosen["topic.creation.default.replication.factor"] = "1"
-        if self.snapshot:
+        if self.snapshot or self.signals:
             chosen["signal.data.collection"] = f"{database}.debezium_signal"
         return {name: value.replace("{database}", database) for name, value in chosen.items()}
 
@@ -708,6 +727,25 @@ CONFIGURATIONS = {
             },
             ("customers", "keyed_later"),
             topic="schema-changes-of-others",
+        ),
+        Configuration(
+            "notifications",
+            {"notification.enabled.channels": "sink", "notification.sink.topic.name": "notifications.told"},
+            ("customers", "orders", "two_b", "absent_but_listed"),
+            topic="notifications.told",
+            signals=(
+                Signal("one", ("customers",)),
+                Signal("two", ("customers", "orders")),
+                Signal("empty", ("two_b",)),
+                Signal("not-captured", ("no_key",)),
+                Signal("absent", ("absent",)),
+                Signal("absent-and-one", ("absent", "customers")),
+                Signal("listed", ("absent_but_listed",)),
+                Signal("listed-and-one", ("absent_but_listed", "customers")),
+                Signal("by-pattern", ("absent.*",)),
+                Signal("by-patterns", ("absent.*", "custom.*")),
+                Signal("stopped", ("customers", "orders"), stopped=True),
+            ),
         ),
         Configuration("avro", avro=True),
         Configuration(

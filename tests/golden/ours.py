@@ -31,6 +31,7 @@ from incsnap.mysql.column_defaults import shape_with_defaults
 from incsnap.mysql.session import connect
 from incsnap.planner import planner, stream_port
 from incsnap.planner.planner import first_position
+from incsnap.snapshot.notifications import ABORTED, COMPLETED
 from incsnap.tables import TableId, quote
 from incsnap.tasks import blocks, formats
 from incsnap.tasks.formats import format_of
@@ -40,7 +41,7 @@ from incsnap.tasks.slice_rows import slice_rows
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect as open_session
 from lab.servers import Servers
-from tests.golden.configurations import Configuration
+from tests.golden.configurations import Configuration, Signal
 from tests.golden.statements import DATABASE, execute, execute_all
 from tests.golden.written_json import dump, parse
 from tests.support.kafka import Read
@@ -161,6 +162,9 @@ def played(stage: Stage, configurations: Sequence[Configuration]) -> dict[str, T
             if _DDL.match(statement):
                 read([each for each in configurations if each.changes])
         read(configurations)
+        for each in configurations:
+            for signal in each.signals:
+                jobs[each.name].ask(stage, signal)
         return {name: job.read() for name, job in jobs.items()}
 
 
@@ -197,6 +201,19 @@ class _Job:
         deadline = time.monotonic() + _SECONDS
         while not self._offset.stream.reached(*end):
             assert time.monotonic() < deadline, f"{end} is not reached in {_SECONDS} s, but {self._offset.stream}"
+            self.batch()
+
+    def ask(self, stage: Stage, signal: Signal) -> None:
+        """Insert the rows of the signal, and run batches until its snapshot ends."""
+        with closing(open_session(stage.servers.mysql)) as connection, connection.cursor() as cursor:
+            cursor.executemany(
+                f"INSERT INTO {stage.database}.debezium_signal VALUES (%s, %s, %s)", signal.rows(stage.database)
+            )
+        deadline = time.monotonic() + _SECONDS
+        while not any(
+            note.id == signal.id and note.type in (COMPLETED, ABORTED) for note in self._offset.snapshot.notifications
+        ):
+            assert time.monotonic() < deadline, f"the snapshot of {signal.id} does not end in {_SECONDS} s"
             self.batch()
 
     def batch(self) -> None:

@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +79,18 @@ def record(
     failed = _wait("the stream ends", chosen, worker, lambda each: bool(_read(kafka, _topic(each, each.end))))
     chosen = [each for each in chosen if each not in failed]
     for each in chosen:
-        if not each.snapshot:
+        if not each.snapshot and not each.signals:
             worker.stop(each.name)
             keep(each)
     again = [each for each in chosen if each.snapshot]
     wrong = _read_again(mysql, kafka, again)
     for each in again:
+        worker.stop(each.name)
         keep(each, wrong[each.name])
+    for each in [each for each in chosen if each.signals]:
+        _ask(mysql, kafka, each)
+        worker.stop(each.name)
+        keep(each)
     if failed:
         raise SystemExit(f"not recorded: {', '.join(each.name for each in failed)}")
 
@@ -191,12 +197,27 @@ def _read_again(mysql: MySqlAddress, kafka: str, again: Sequence[Configuration])
     return wrong
 
 
+def _ask(mysql: MySqlAddress, kafka: str, configuration: Configuration) -> None:
+    """Send the signals of a configuration. Wait for the last notification of each one."""
+    for signal in configuration.signals:
+        rows = signal.rows(DATABASE)
+        marks = ", ".join(["(%s, %s, %s)"] * len(rows))
+        _run(mysql, f"INSERT INTO {DATABASE}.debezium_signal VALUES {marks}", *chain.from_iterable(rows))
+        deadline = time.monotonic() + _SNAPSHOT_SECONDS
+        while not {"COMPLETED", "ABORTED"} & _types(_notifications(kafka, configuration, signal.id)):
+            if time.monotonic() > deadline:
+                sys.stderr.write(f"{signal.id}: no end within {_SNAPSHOT_SECONDS} s\n")
+                break
+            time.sleep(0.1)
+
+
 def _signal(mysql: MySqlAddress, *row: str) -> None:
     _run(mysql, f"INSERT INTO {DATABASE}.debezium_signal VALUES (%s, %s, %s)", *row)
 
 
 def _notifications(kafka: str, configuration: Configuration, signal: str) -> list[Any]:
-    notifications = [json.loads(each.value or b"{}") for each in _read(kafka, f"{configuration.name}.notifications")]
+    topic = configuration.settings.get("notification.sink.topic.name", f"{configuration.name}.notifications")
+    notifications = [json.loads(each.value or b"{}") for each in _read(kafka, topic)]
     return [payload for each in notifications if (payload := each.get("payload", each))["id"] == signal]
 
 
