@@ -73,7 +73,7 @@ def runs_of_job(
         writers = LiveWriters(play.connect, tables, rows, rate, seed)
         with play.job(settings) as job:
             job.wait_until("the snapshot", partial(_is_read, str(play.checkpoint)))
-            with writers.running(), play.notices() as notices, ThreadPoolExecutor(1) as pool:
+            with writers.running(), ThreadPoolExecutor(1) as pool:
                 for number in range(runs):
                     is_altered = random.random() < _ALTERED
                     altering = pool.submit(_alter, writers, Random(seed + number)) if is_altered else None
@@ -86,7 +86,7 @@ def runs_of_job(
                         # Records of unchanged rows have other columns than the table, until a snapshot sends them.
                         signal = f"after-alter-{number}"
                         play.execute_by_row(signal, tables)
-                        job.wait_until(signal, partial(notices.completed, signal))
+                        job.wait_until(signal, partial(_is_read, str(play.checkpoint), signal))
             job.stop()
         counts.update(writers.counts)
 
@@ -97,9 +97,10 @@ def _rotate(play: CapturedDatabase) -> None:
         cursor.execute("FLUSH BINARY LOGS")
 
 
-def _is_read(checkpoint: str) -> bool:
+def _is_read(checkpoint: str, signal: str = "") -> bool:
+    """Return True if no snapshot is left, and the job has obeyed `signal`."""
     newest = newest_offset(checkpoint)
-    return newest is not None and newest.has_no_snapshot_left
+    return newest is not None and newest.has_no_snapshot_left and signal in ("", *newest.snapshot.recent)
 
 
 def _alter(writers: LiveWriters, random: Random) -> bool:
