@@ -48,10 +48,12 @@ class Audit:
     again: int = 0  #: records that incsnap has sent again behind a repetition that was cut short
     #: tables with a transaction of which both engines have sent rows, by the number of the seam between them
     cut: dict[int, set[str]] = field(default_factory=dict)
+    split: set[int] = field(default_factory=set)  #: seams between a deletion and its tombstone or its creation
     _histories: dict[tuple[str, tuple[Any, ...]], KeyHistory] = field(default_factory=dict)
     _seen: dict[int, int] = field(default_factory=dict)
     _open: set[tuple[str, tuple[Any, ...]]] = field(default_factory=set)
     _partitions: dict[tuple[str, int], _Partition] = field(default_factory=dict)
+    _phases: dict[tuple[str, int], int] = field(default_factory=dict)
     _gtids: dict[str, int] = field(default_factory=dict)
 
     def observe(self, record: Record, topic: str, partition: int, offset: int) -> None:
@@ -59,6 +61,11 @@ class Audit:
         phase = bisect_right([ends.get((topic, partition), 0) for ends in self.seams], offset)
         is_ours = phase % 2 == 1
         key = (record.table, record.key)
+        partition_of = (topic, partition)
+        is_first = self._phases.get(partition_of, 0) != phase
+        self._phases[partition_of] = phase
+        if is_first and self._is_rest(record, key, partition_of):
+            self.split.add(phase - 1)
         if not record.op:
             if key not in self._open:
                 self.judgement.strays.add(f"{key}: a tombstone without a deletion, offset {offset} of {topic}")
@@ -87,9 +94,15 @@ class Audit:
         history.row = None if record.after is None else ()
         self._keep(record, key)
 
+    def _is_rest(self, record: Record, key: tuple[str, tuple[Any, ...]], partition: tuple[str, int]) -> bool:
+        """Return True if the record ends what the partition's last record has begun: the change of one row."""
+        if not record.op:
+            return key in self._open
+        state = self._partitions.get(partition)
+        return record.op == "c" and state is not None and state.newest == _place(record)
+
     def _is_repetition(self, record: Record, topic: str, partition: int, phase: int, where: str) -> bool:
-        file, pos, row = record.place
-        place = (file_number(file), pos, row)
+        place = _place(record)
         state = self._partitions.setdefault((topic, partition), _Partition(phase=phase))
         if state.phase != phase:
             state.last, state.phase = state.newest, phase
@@ -128,6 +141,11 @@ class Audit:
         if self.others.count:
             faults.append(f"{self.others.count} records of a wrong kind, such as {'; '.join(self.others.examples)}")
         return faults
+
+
+def _place(record: Record) -> RowPlace:
+    file, pos, row = record.place
+    return file_number(file), pos, row
 
 
 def _padded(value: Any) -> Any:

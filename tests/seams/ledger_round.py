@@ -73,7 +73,7 @@ class Round:
             if alters:
                 writing.alter()
             time.sleep(random.uniform(0.2, 1.2))
-            updates = writing.update_big(random.randint(1, 2))
+            changes = writing.change_big(random.randint(1, 2))
             connector.end(ending, random.uniform(0.0, 1.2))
             prepared = writing.prepared()
             file, checkpoint = connector.file(number)
@@ -84,7 +84,7 @@ class Round:
             connector.replace_workers(ending)
             with running_job(file, self._folder / "job.log", checkpoint, arguments=worker) as self._job:
                 self._job.wait_until_streaming()
-                updates.join()
+                changes.result()
                 if xa is not None:
                     xa.stop()
                 self._reaches("the job")
@@ -94,10 +94,10 @@ class Round:
                     writing.alter()
                     self._reaches("the job behind the ALTER TABLE")
                     self._outcome.hits["in: before an ALTER TABLE"] += 1
-                updates = writing.update_big(random.randint(0, 1))
+                changes = writing.change_big(random.randint(0, 1))
                 time.sleep(random.uniform(0.0, 2.0))
                 self._job.stop()
-                updates.join()
+                changes.result()
             self._job = None
             connector.prepare()
             worker = ("--worker", str(connector.worker.file))
@@ -123,6 +123,8 @@ class Round:
             direction = "out" if seam % 2 else "in"
             outcome.hits[f"{direction}: both have sent rows of one transaction"] += 1
             outcome.hits[f"{direction}: both have sent rows of a transaction of 10,000 rows"] += "big" in tables
+        for seam in audit.split:
+            outcome.hits[f"{'out' if seam % 2 else 'in'}: within the records of one row"] += 1
         outcome.hits["Debezium has read rows as they were before a prepared XA transaction"] += bool(audit.stale)
         outcome.wrong += audit.faults()
         with closing(self._play.connect()) as connection, connection.cursor() as cursor:

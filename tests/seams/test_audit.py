@@ -80,3 +80,17 @@ def test_a_transaction_of_which_both_have_sent_rows_is_counted() -> None:
     rest = Record(rest.table, rest.key, rest.op, rest.before, rest.after, {**rest.source, "row": 1})
 
     assert audited([*FIRST[:2], rest], 2).cut == {0: {"orders"}}
+
+
+def test_a_seam_between_a_deletion_and_its_tombstone_is_counted() -> None:
+    audit = audited([*FIRST, BEHIND], 3)
+
+    assert (audit.faults(), audit.split) == ([], {0})
+
+
+def test_a_seam_within_the_records_of_a_changed_key_is_counted() -> None:
+    made = Record("orders", (2,), "c", None, {"id": 2, "version": 3}, change(3, "c", None, 3, _OURS).source)
+    audit = audited([*FIRST, made], 4)
+
+    assert (audit.faults(), audit.split) == ([], {0})
+    assert audited([*FIRST, BEHIND], 4).split == set()

@@ -1,9 +1,9 @@
-"""The writing beside the seams: two writers, updates of a whole table, altered tables, and signals."""
+"""The writing beside the seams: two writers, changes of a whole table, altered tables, and signals."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from random import Random
 
@@ -15,7 +15,7 @@ from lab.owned_keys import Share
 from lab.table_designs import ORDER_LINES, ORDERS
 from lab.workload import Writer
 
-#: Rows of the table that a single statement updates.
+#: Rows of the table that a single transaction changes.
 BIG_ROWS = 10_000
 #: More versions than one writer makes.
 _VERSIONS = 1_000_000
@@ -28,7 +28,7 @@ class Writing:
     def __init__(self, play: CapturedDatabase, random: Random) -> None:
         self._play, self._random = play, random
         self._big, self._altered = (TableId(play.database, name) for name in ("big", "altered"))
-        self._versions, self._columns, self._signals = 1, 0, 0
+        self._versions, self._columns, self._signals, self._big_version = 1, 0, 0, 0
         play.create(ORDERS, 1_500)
         play.create(ORDER_LINES, 500)
         with self._cursor() as cursor:
@@ -64,17 +64,32 @@ class Writing:
             rollback_share=0.0 if xa else 0.07,
         )
 
-    def update_big(self, times: int) -> threading.Thread:
-        """Start a thread that updates all rows of a table several times, each time in one transaction."""
+    def change_big(self, times: int) -> Future[None]:
+        """Change all rows of a table several times in a thread, each time in one transaction.
 
-        def update() -> None:
+        The transaction updates all rows. Then it deletes and inserts a fourth of the rows, and changes the key of
+        another fourth. So a seam may lie at a deletion, and within the records of a changed key.
+        """
+        going = TableId(self._play.database, "going").sql
+
+        def change() -> None:
             with self._cursor() as cursor:
                 for _ in range(times):
-                    cursor.execute(f"UPDATE {self._big.sql} SET version = version + 1")
+                    self._big_version += 2
+                    updated, made = self._big_version - 1, self._big_version
+                    cursor.execute("BEGIN")
+                    cursor.execute(f"UPDATE {self._big.sql} SET version = {updated}")
+                    cursor.execute(f"CREATE TEMPORARY TABLE {going} SELECT * FROM {self._big.sql} WHERE id % 4 = 0")
+                    cursor.execute(f"DELETE FROM {self._big.sql} WHERE id % 4 = 0")
+                    cursor.execute(f"INSERT INTO {self._big.sql} SELECT id, {made}, pad FROM {going}")
+                    cursor.execute(f"DROP TEMPORARY TABLE {going}")
+                    cursor.execute(f"UPDATE {self._big.sql} SET id = -id, version = {made} WHERE ABS(id) % 4 = 1")
+                    cursor.execute("COMMIT")
 
-        thread = threading.Thread(target=update)
-        thread.start()
-        return thread
+        pool = ThreadPoolExecutor(1)
+        changes = pool.submit(change)
+        pool.shutdown(wait=False)
+        return changes
 
     def alter(self) -> None:
         """Add a column, and update all rows, so that the last records have it."""
