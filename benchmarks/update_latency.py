@@ -142,5 +142,5 @@ def percentile(values: list[float], percent: int) -> float:
 
 
 def percentiles(name: str, lags: list[float]) -> dict[str, float]:
-    """Return the median and two high percentiles of the seconds `lags` in ms, by the key of their figure."""
-    return {f"{name}.p{share}": percentile(lags, share) * 1000 for share in (50, 95, 99)}
+    """Return the median and three high percentiles of the seconds `lags` in ms, by the key of their figure."""
+    return {f"{name}.p{share}": percentile(lags, share) * 1000 for share in (50, 90, 95, 99)}

@@ -38,6 +38,7 @@ class WarmJob:
         self.orders = bench.create(ORDERS, "orders", orders)
         self.part = bench.create(ORDERS, "part", scale.part(0.3) if "source" in self._rows else 0)
         self.live = bench.create(ORDERS, "live", scale.part(0.1))
+        self._empty = bench.create(ORDERS, "empty", 0)
         self._shapes = Shapes(bench, scale, rows)
         steps = {
             "latency": self._latency,
@@ -53,7 +54,7 @@ class WarmJob:
     @property
     def tables(self) -> list[str]:
         """Return the names of all tables, with the database."""
-        return [self.orders, self.part, self.live, *self._shapes.partitions, *self._chosen.partitions]
+        return [self.orders, self.part, self.live, self._empty, *self._shapes.partitions, *self._chosen.partitions]
 
     def measure(self, new_job: Callable[[], Job], notes: Notes, left_out: Collection[str] = ()) -> None:
         """Take all measurements but `left_out` in one run of one job. After a failure a new job takes the remaining
@@ -166,7 +167,7 @@ class WarmJob:
             self._bench.execute_snapshot([self.orders])
             arrivals.wait_for(self._scale.rows, life.check)
         time.sleep(_SETTLE_SECONDS)
-        return verify_run(life.properties, self.orders, names[self.orders], self._scale.rows)
+        return verify_run(life.properties, self.orders, names[self.orders], self._scale.rows, self._empty)
 
     def _numbered_updates(self, names: Mapping[str, str]) -> NumberedUpdates:
         return NumberedUpdates(self._bench.connect, self.live, self._bench.servers.kafka, names[self.live])
