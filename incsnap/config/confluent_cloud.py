@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from incsnap.config.names import words
-from incsnap.config.older_names import TOMBSTONE_HANDLING
+from incsnap.config.older_names import FIRST_DEFAULTS, TOMBSTONE_HANDLING
 from incsnap.config.references import variable_for
 from incsnap.config.secrets import is_masked
 
@@ -45,8 +45,6 @@ _OWN = (
 )
 #: Defaults of Confluent Cloud that Debezium does not share.
 _DEFAULTS = {"time.precision.mode": "connect"}
-#: Defaults of Debezium 1 that are others today.
-_FIRST_DEFAULTS = {"schema.name.adjustment.mode": "avro", "skipped.operations": "none"}
 _LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="{}" password="{}";'
 
 
@@ -108,7 +106,7 @@ def _all(values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
         mode = f"transforms.{_TRANSFORM}.{TOMBSTONE_HANDLING}"
         yield mode, "delete-to-tombstone", "A deletion becomes a tombstone."
     is_first = _is_first(values)
-    for name, value in (_DEFAULTS | (_FIRST_DEFAULTS if is_first else {})).items():
+    for name, value in (_DEFAULTS | (FIRST_DEFAULTS if is_first else {})).items():
         yield name, value, "It is the managed connector's default."
     if values.get("cleanup.policy"):
         reason = "Topics are created with it."

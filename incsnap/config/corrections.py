@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from incsnap.config import confluent_cloud
 from incsnap.config.names import is_important, unused_names
 from incsnap.config.older_names import (
+    FIRST_DEFAULTS,
     LISTS,
     OF_DELETIONS,
     OF_NULLS,
@@ -18,6 +19,7 @@ from incsnap.config.older_names import (
     OUTBOX_OPTIONS,
     SOURCE_FIELDS,
     TOMBSTONE_HANDLING,
+    TOMBSTONES,
     TRANSFORMS,
     VALUES,
     present_name,
@@ -148,6 +150,10 @@ def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[
     if confluent_cloud.is_managed(values):
         yield from (Change("", *each) for each in confluent_cloud.added(values))
         return
+    if _is_first(values):
+        for name, value in FIRST_DEFAULTS.items():
+            if not values.get(name, "").strip():
+                yield Change("", name, value, "It was the default of Debezium 1.")
     brokers = next((value for name, value in values.items() if present_name(name) == _HISTORY_BROKERS), "")
     own = values.get(_BROKERS) or values.get(_OWN_BROKERS)
     if brokers and not own and not inherited.get(_BROKERS):
@@ -195,6 +201,11 @@ def _dropped_deletions(values: Mapping[str, str]) -> Iterator[Change]:
             yield Change("", start + TOMBSTONE_HANDLING, tombstone_handling({}), reason)
 
 
+def _is_first(values: Mapping[str, str]) -> bool:
+    """Return True if only Debezium 1 starts with `values`: it needs `database.server.name`, later ones `topic.prefix`."""
+    return "database.server.name" in values and "topic.prefix" not in values
+
+
 def _is_of_debezium_1(name: str) -> bool:
     """Return True if Debezium 2 and 3 do not have the setting `name`."""
     return name in (*LISTS, "database.server.name") or name.split(".")[:2] == ["database", "history"]
@@ -240,10 +251,13 @@ def _tombstones(values: Mapping[str, str], start: str) -> dict[str, Change]:
         return {}
     if new in values:
         return {name: Change(name, "", None, f"{new} is set too, and only {new} is read.") for name in old}
-    mode = tombstone_handling({name.removeprefix(start): values[name] for name in old})
+    has_tombstones = values.get(TOMBSTONES, "").strip().lower() != "false"
+    mode = tombstone_handling({name.removeprefix(start): values[name] for name in old}, tombstones=has_tombstones)
     if mode is None:
         return {}
     meant = " with ".join(f"{name.removeprefix(start)}={values[name].strip()}" for name in old)
+    if not has_tombstones:
+        meant += f" and {TOMBSTONES}=false"
     first = Change(old[0], new, mode, f"{meant} means this. {OF_NULLS.get(mode, '')}".rstrip())
     return {
         old[0]: first,

@@ -37,6 +37,8 @@ VALUES = {
     **dict.fromkeys(("key.converter", "value.converter"), _CONVERTERS),
     "snapshot.mode": {"schema_only": "no_data", "schema_only_recovery": "recovery"},
 }
+#: Settings whose defaults were others in Debezium 1, with these defaults.
+FIRST_DEFAULTS = {"schema.name.adjustment.mode": "avro", "skipped.operations": "none"}
 #: Old class of a transform -> the present class.
 TRANSFORMS = {"io.debezium.transforms.UnwrapFromEnvelope": "io.debezium.transforms.ExtractNewRecordState"}
 #: Old option of the EventRouter -> the present one.
@@ -51,6 +53,7 @@ OUTBOX_OPTIONS = {
 SOURCE_FIELDS, OPERATION_HEADER = "add.source.fields", "operation.header"
 #: The old options of ExtractNewRecordState that one option replaced. UnwrapFromEnvelope had the last one.
 DROP_TOMBSTONES, DELETE_HANDLING, DROP_DELETES = "drop.tombstones", "delete.handling.mode", "drop.deletes"
+TOMBSTONES = "tombstones.on.delete"
 OF_DELETIONS = (DROP_TOMBSTONES, DELETE_HANDLING, DROP_DELETES)
 TOMBSTONE_HANDLING = "delete.tombstone.handling.mode"
 #: (drop.tombstones, delete.handling.mode) -> delete.tombstone.handling.mode
@@ -74,17 +77,23 @@ OF_NULLS = {
 }
 
 
-def tombstone_handling(options: Mapping[str, str]) -> str | None:
+def tombstone_handling(options: Mapping[str, str], *, tombstones: bool = True) -> str | None:
     """Return the value of `delete.tombstone.handling.mode` that means the same as the older `options`.
 
     An option that is missing or "" has its old default. `drop.deletes` is read where `delete.handling.mode` is missing.
-    Return None if a value was never allowed.
+    `tombstones`: whether the connector writes a tombstone behind a deletion (`tombstones.on.delete`). Return None if a
+    value was never allowed.
 
     >>> tombstone_handling({"drop.tombstones": "false", "delete.handling.mode": "rewrite"})
     'rewrite-with-tombstone'
+    >>> tombstone_handling({"drop.tombstones": "false", "delete.handling.mode": "rewrite"}, tombstones=False)
+    'rewrite'
     """
     given = {name: value.strip().lower() for name, value in options.items()}
     drops = given.get(DROP_TOMBSTONES) or "true"
+    if drops == "false" and not tombstones:
+        # There is no tombstone that could be left.
+        drops = "true"
     handling = given.get(DELETE_HANDLING) or _DELETIONS.get(given.get(DROP_DELETES) or "true", "")
     return _HANDLING.get((drops, handling))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from incsnap.config.declarations.kinds import one_of
-from incsnap.config.older_names import OF_DELETIONS, TOMBSTONE_HANDLING, tombstone_handling
+from incsnap.config.older_names import OF_DELETIONS, TOMBSTONE_HANDLING, TOMBSTONES, tombstone_handling
 from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
 from incsnap.config.settings import Formats
@@ -66,7 +66,8 @@ def _refuse_older_options(reader: SettingsReader, start: str) -> None:
     given = [option for option in OF_DELETIONS if reader.given(start + option)]
     if not given:
         return
-    mode = tombstone_handling({option: reader.text(start + option) for option in given})
+    options = {option: reader.text(start + option) for option in given}
+    mode = tombstone_handling(options, tombstones=reader.text(TOMBSTONES, "true").strip().lower() != "false")
     meant = f"{TOMBSTONE_HANDLING}={mode}, which means the same" if mode else f"{TOMBSTONE_HANDLING}"
     for option in given:
         reader.problems.append(

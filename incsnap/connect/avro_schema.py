@@ -90,7 +90,8 @@ def _record(schema: Schema, space: str, known: set[str]) -> Any:
     if full in known:
         return name if namespace == space else full
     known.add(full)
-    _check(full, full.split("."), "schema.name.adjustment.mode")
+    # Java's library checks the name alone, so Debezium writes any namespace: topic prefixes often have hyphens.
+    _check(full, name, "schema.name.adjustment.mode")
     avro: dict[str, Any] = {"type": "record", "name": name}
     if namespace != space:
         avro["namespace"] = namespace
@@ -99,7 +100,7 @@ def _record(schema: Schema, space: str, known: set[str]) -> Any:
 
 
 def _field(name: str, schema: Schema, space: str, known: set[str]) -> dict[str, Any]:
-    _check(name, [name], "field.name.adjustment.mode")
+    _check(name, name, "field.name.adjustment.mode")
     avro = {"name": name, "type": _written(schema, space, known)}
     if schema.default is not None:
         avro["default"] = _default(schema, schema.default)
@@ -145,9 +146,10 @@ def _default(schema: Schema, value: Any) -> Any:
     return value
 
 
-def _check(name: str, parts: list[str], setting: str) -> None:
-    if not all(_NAME.fullmatch(part) for part in parts):
+def _check(full: str, name: str, setting: str) -> None:
+    """Raise ConfigError if Avro does not allow `name`, the last part of `full`."""
+    if not _NAME.fullmatch(name):
         raise ConfigError(
-            f"{name!r} is no name that Avro allows: letters, digits and _, not beginning with a digit",
+            f"{full!r} is no name that Avro allows: letters, digits and _, not beginning with a digit",
             f"Set {setting}=avro (every other character becomes _), or avro_unicode.",
         )

@@ -749,6 +749,12 @@ CONFIGURATIONS = {
         ),
         Configuration("avro", avro=True),
         Configuration(
+            "hyphens-avro",
+            {"schema.name.adjustment.mode": "none", "field.name.adjustment.mode": "none"},
+            ("customers", "orders"),
+            avro=True,
+        ),
+        Configuration(
             "comments",
             {**SCHEMAS, "include.schema.comments": "true", "column.propagate.source.type": r".*\.(doc|a)"},
             ("defaults", "commented", "evolving"),

@@ -167,7 +167,7 @@ DIFFERENCES: tuple[Allowed, ...] = (
         "Connect's converters write a column's DEFAULT in place of a NULL (replace.null.with.default, true unless"
         " switched off), so that the two cannot be told apart any more; ours is the NULL.",
         _ROW + ".*",
-        configuration="connect-defaults|avro|edits-avro|source-types-avro|unwrap-avro.*|logical-unwrapped",
+        configuration="connect-defaults|avro|hyphens-avro|edits-avro|source-types-avro|unwrap-avro.*|logical-unwrapped",
         when=lambda theirs, ours: theirs is not None and ours is None,
     ),
     Allowed(

@@ -12,7 +12,7 @@ from incsnap.cli.main import commands
 from incsnap.config.corrections import corrections
 from incsnap.config.documents import read_document
 from incsnap.config.load import correct, read
-from incsnap.config.older_names import tombstone_handling
+from incsnap.config.older_names import FIRST_DEFAULTS, tombstone_handling
 
 #: A connector's file of Debezium 1, as its tutorial has it.
 OLD = {
@@ -51,6 +51,7 @@ NEW = {
     "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
     "transforms.unwrap.delete.tombstone.handling.mode": "rewrite-with-tombstone",
     "bootstrap.servers": "k:9092",
+    **FIRST_DEFAULTS,
 }
 _OUTSIDE = ("name", "connector.class")
 _INSIDE = {name: value for name, value in OLD.items() if name not in _OUTSIDE}
@@ -144,7 +145,8 @@ def test_a_document_without_settings_is_to_be_corrected_by_hand(tmp_path: Path) 
 def test_properties_with_colons_stay_properties(tmp_path: Path) -> None:
     start = "connector.class: c\ndatabase.password: a: b\n"
     (tmp_path / "old.properties").write_text(f"{start}database.server.name: shop\n")
-    assert correct(tmp_path / "old.properties").text == f"{start}topic.prefix: shop\n"
+    added = "".join(f"{name}={value}\n" for name, value in FIRST_DEFAULTS.items())
+    assert correct(tmp_path / "old.properties").text == f"{start}topic.prefix: shop\n{added}"
 
 
 def test_comments_order_and_unchanged_lines_stay(tmp_path: Path) -> None:
@@ -256,7 +258,7 @@ _JSON = "org.apache.kafka.connect.json.JsonConverter"
     ("given", "becomes"),
     [
         ({"database.password": "${DB_PASSWORD}"}, {"database.password": "${env:DB_PASSWORD}"}),
-        ({"database.server.name": "${P}"}, {"topic.prefix": "${env:P}"}),
+        ({"database.server.name": "${P}"}, {"topic.prefix": "${env:P}", **FIRST_DEFAULTS}),
         ({"transforms.r.replacement": "${group}"}, {}),
         ({"database.server.name": "old", "topic.prefix": "new"}, {}),
         ({"heartbeat.topics.prefix": "beat"}, {"topic.heartbeat.prefix": "beat"}),
@@ -346,6 +348,42 @@ def test_only_what_has_a_newer_form_is_changed(given: dict[str, str], becomes: d
 
 
 @pytest.mark.parametrize(
+    ("given", "added"),
+    [
+        ({"database.server.name": "shop-1"}, FIRST_DEFAULTS),
+        ({"database.server.name": "s", "skipped.operations": "t"}, {"schema.name.adjustment.mode": "avro"}),
+        ({"database.server.name": "s", "schema.name.adjustment.mode": " "}, FIRST_DEFAULTS),
+        ({"database.server.name": "shop-1", "topic.prefix": "shop-1"}, {}),
+        ({"topic.prefix": "shop-1", "table.whitelist": "a.b"}, {}),
+    ],
+)
+def test_the_defaults_of_debezium_1_are_written_out(given: dict[str, str], added: dict[str, str]) -> None:
+    changes = [each for each in corrections(given, {}) if each.new in FIRST_DEFAULTS]
+    assert {each.new: each.value for each in changes} == added
+
+
+@pytest.mark.parametrize(
+    ("drops", "handling", "mode"),
+    [
+        ("false", "drop", "drop"),
+        ("false", "rewrite", "rewrite"),
+        ("false", "none", "tombstone"),
+        ("true", "none", "tombstone"),
+    ],
+)
+def test_no_tombstone_is_sent_where_the_connector_writes_none(drops: str, handling: str, mode: str) -> None:
+    given = {
+        "tombstones.on.delete": "false",
+        "transforms": "u",
+        "transforms.u.type": "ExtractNewRecordState",
+        "transforms.u.drop.tombstones": drops,
+        "transforms.u.delete.handling.mode": handling,
+    }
+    modes = [each.value for each in corrections(given, {}) if each.new.endswith("delete.tombstone.handling.mode")]
+    assert modes == [mode]
+
+
+@pytest.mark.parametrize(
     ("others", "added"),
     [
         ({"database.server.name": "shop"}, True),
@@ -361,7 +399,7 @@ def test_only_what_has_a_newer_form_is_changed(given: dict[str, str], becomes: d
 )
 def test_an_unwrap_of_debezium_1_still_drops_deletions(others: dict[str, str], added: bool) -> None:
     given = {"transforms": "u", "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState", **others}
-    lines = [str(each) for each in corrections(given, {}) if not each.old]
+    lines = [str(each) for each in corrections(given, {}) if not each.old and each.new not in FIRST_DEFAULTS]
     reason = "added. Debezium 1 sent no record of a deletion by default. Debezium 3 sends a null."
     assert lines == ([f"transforms.u.delete.tombstone.handling.mode=drop: {reason}"] if added else [])
 
@@ -450,6 +488,9 @@ def test_a_setting_behind_a_merge_key_is_to_be_corrected_by_hand(tmp_path: Path)
     assert "database.server.name cannot be replaced" in result.output
 
 
+_FIRST_LINES = "".join(f'    {name}: "{value}"\n' for name, value in FIRST_DEFAULTS.items())
+
+
 def _yaml(*lines: str) -> str:
     """Return a resource whose settings are `lines`, with more in front of them and behind them."""
     settings = ("# ours", *lines, "database.user: cdc", "max.batch.size: 5 # rows")
@@ -500,7 +541,7 @@ def test_a_setting_of_yaml_with_an_alias_or_an_anchor_is_corrected_alone(
     lines: tuple[str, ...], corrected: tuple[str, ...], tmp_path: Path
 ) -> None:
     (tmp_path / "old").write_text(_yaml(*lines))
-    assert correct(tmp_path / "old").text == _yaml(*corrected)
+    assert correct(tmp_path / "old").text.replace(_FIRST_LINES, "") == _yaml(*corrected)
 
 
 def test_a_null_gives_way_to_a_setting_that_gets_its_name(tmp_path: Path) -> None:

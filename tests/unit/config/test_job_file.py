@@ -11,6 +11,7 @@ from incsnap.cli.main import commands
 from incsnap.config.documents import read_document
 from incsnap.config.job_file import JobFile, command_line
 from incsnap.config.load import checkpoint_of, given_names, read
+from incsnap.config.older_names import FIRST_DEFAULTS
 from lab.running_job import write_properties
 
 _CONNECTOR = {
@@ -84,7 +85,7 @@ def test_a_corrected_file_has_nothing_of_the_command_line(tmp_path: Path) -> Non
     assert (alone.exit_code, result.exit_code) == (2, 0), result.output
     fixed = tmp_path / "fixed.properties"
     fixed.write_text(result.stdout)
-    assert read_document(fixed) == _CONNECTOR
+    assert read_document(fixed) == _CONNECTOR | FIRST_DEFAULTS
 
 
 def test_the_next_command_has_the_options_of_this_one() -> None:

@@ -164,14 +164,18 @@ def test_a_default_of_bytes_has_a_character_for_each_byte() -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "field", "setting"),
-    [("pre-1.shop.orders", "id", "schema.name.adjustment.mode"), ("pre.shop.orders", "a-b", "field.name.adjust")],
+    ("name", "field", "setting"), [("a.b-c", "id", "schema.name.adjustment.mode"), ("a.b", "a-b", "field.name.adjust")]
 )
-def test_a_name_that_avro_forbids_names_the_setting_that_helps(topic: str, field: str, setting: str) -> None:
-    view = hand_made_view({field: Schema("int32")}, key=[field])
+def test_a_name_that_avro_forbids_names_the_setting_that_helps(name: str, field: str, setting: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        avro_schema(key_schema(view, change_spec(topic), Modes()))
+        avro_schema(Schema("struct", name=name, fields=((field, Schema("int32")),)))
     assert setting in caught.value.hint
+
+
+def test_a_topic_prefix_with_a_hyphen_is_a_namespace_as_in_debezium() -> None:
+    view = hand_made_view({"id": Schema("int32")}, key=["id"])
+    schema = avro(key_schema(view, change_spec("pre-1.shop.orders"), Modes()))
+    assert (schema["namespace"], schema["name"]) == ("pre-1.shop.orders", "Key")
 
 
 def test_differences_between_schemas_are_told_by_field() -> None:
