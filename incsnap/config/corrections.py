@@ -202,7 +202,7 @@ def _dropped_deletions(values: Mapping[str, str]) -> Iterator[Change]:
 
 
 def _is_first(values: Mapping[str, str]) -> bool:
-    """Return True if only Debezium 1 starts with `values`: it needs `database.server.name`, later ones `topic.prefix`."""
+    """Return True if only Debezium 1 starts with `values`. Later releases need `topic.prefix` instead of the name."""
     return "database.server.name" in values and "topic.prefix" not in values
 
 
