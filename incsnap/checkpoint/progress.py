@@ -8,7 +8,8 @@ counts the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
+from operator import add, sub
 
 from incsnap.checkpoint.files import Files
 from incsnap.monitoring.status import Sums
@@ -28,6 +29,17 @@ class BucketCounts:
     discarded: int = 0  #: rows of windows that an event had overtaken
     skipped: int = 0  #: 1 if Kafka already had the batch
     bytes: int = 0  #: keys and values
+    creates: int = 0  #: change events of inserted rows
+    updates: int = 0  #: change events of updated rows
+    deletes: int = 0  #: change events of deleted rows
+
+    def __add__(self, other: BucketCounts) -> BucketCounts:
+        """Return the sum of both counts, field by field."""
+        return BucketCounts(*map(add, astuple(self), astuple(other)))
+
+    def __sub__(self, other: BucketCounts) -> BucketCounts:
+        """Return these counts reduced by the other ones, field by field."""
+        return BucketCounts(*map(sub, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)

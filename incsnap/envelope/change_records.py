@@ -26,7 +26,7 @@ from incsnap.envelope.partitioner import owners, partition
 from incsnap.envelope.record_columns import identities, kinds_of, marks_of, orders_of, spread
 from incsnap.envelope.record_encoder import CHANGES, RecordEncoder
 from incsnap.envelope.record_images import DELETE, INSERT, UPDATE
-from incsnap.envelope.records import batch_of
+from incsnap.envelope.records import OPERATION, batch_of
 from incsnap.envelope.row_changes import RowChanges, TableImages
 from incsnap.envelope.seam import Places
 from incsnap.envelope.sources import SourceColumns
@@ -214,8 +214,12 @@ class _BatchWriter:
         ]
         marks = marks_of(out, self._event, self._changes.source) if self._envelope.marked else None
         headers, destinations = self._destinations(groups)
-        records = self._with_origins(batch_of(arrays, headers, destinations, marks))
-        return TopicRecords(topic, records, bucket_partition, crcs, images.table_numbers(self._event))
+        records = batch_of(arrays, headers, destinations, marks)
+        if marks is None:
+            records = records.append_column(OPERATION, pa.array(out.op.view(np.int8)))
+        return TopicRecords(
+            topic, self._with_origins(records), bucket_partition, crcs, images.table_numbers(self._event)
+        )
 
     def _kept(self, groups: Sequence[_Group]) -> Bools:
         """Return a mask of the records that are sent: no transform has dropped them by their kind or by their row."""

@@ -20,7 +20,7 @@ from incsnap.envelope.format import OPERATIONS
 #: The columns of a batch of records.
 #:
 #: A batch may have more columns behind these: `HEADERS` if a transform adds headers, then one to three of `OWN` if the
-#: rows say where they go, then `MARKS` for a DataFrame.
+#: rows say where they go, then `MARKS` for a DataFrame or `OPERATION` for changes that go to Kafka.
 RECORDS = pa.schema(
     [
         ("partition", pa.int32()),  # -1: a transform drops the record, which still overtakes rows of windows
@@ -45,6 +45,9 @@ MARKS = pa.struct(
 )
 MARKED_OPERATIONS = (*OPERATIONS, "r")
 _MARKS_COLUMN = pa.field("marks", MARKS)
+#: A column of changes that go to Kafka: an index into `OPERATIONS`, or `record_images.TOMBSTONE`. The sink counts
+#: events by it. Rows of windows and control records lack the column.
+OPERATION = pa.field("op", pa.int8(), nullable=False)
 #: Columns of records whose rows say where they go, in this order: topic, time (milliseconds since 1970), partition.
 #: Without a partition, or with null, the record goes to the partition of its key.
 OWN = (pa.field("topic", pa.string()), pa.field("timestamp", pa.int64()), pa.field("place", pa.int32()))

@@ -15,8 +15,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from incsnap.monitoring.gap_status import GapStatus
+from incsnap.monitoring.lag_statistics import LagStatistics
 from incsnap.monitoring.liveness import stalled
-from incsnap.monitoring.status import STATES, JobStatus, SnapshotStatus, StreamStatus, clock_ms
+from incsnap.monitoring.status import STATES, JobStatus, SnapshotStatus, StreamStatus, Sums, clock_ms
 from incsnap.monitoring.verification_status import VerificationStatus
 
 _OURS, _DEBEZIUMS = "incsnap_", "debezium_metrics_"
@@ -94,6 +95,8 @@ def _streaming(bean: _Labels, status: JobStatus, stream: StreamStatus) -> Iterat
     erroneous = "Failed runs of the query in a row, without those of an outage."
     rolled_back = "Always 0: rows that are rolled back are not in the binlog."
     yield from _queue(bean, stream)
+    yield from _operations(bean, status.sums)
+    yield from _lags(bean, stream.lags)
     yield from _gauges(
         _DEBEZIUMS,
         bean,
@@ -111,6 +114,36 @@ def _streaming(bean: _Labels, status: JobStatus, stream: StreamStatus) -> Iterat
         ("NumberOfDisconnects", "Binlog connections that ended since the process's start.", stream.disconnects),
         ("BinlogPosition", "Position in the present binlog file, in bytes.", stream.pos),
         ("IsGtidModeEnabled", "Whether GTIDs are used; always 1.", 1),
+    )
+
+
+def _operations(bean: _Labels, sums: Sums) -> Iterator[Metric]:
+    """Yield the counts of change events by operation. They count from the job's first start, as the count of all."""
+    of_one = "Change events of {} rows in committed batches, since the job's first start."
+    return _gauges(
+        _DEBEZIUMS,
+        bean,
+        ("TotalNumberOfCreateEventsSeen", of_one.format("inserted"), sums.creates),
+        ("TotalNumberOfUpdateEventsSeen", of_one.format("updated"), sums.updates),
+        ("TotalNumberOfDeleteEventsSeen", of_one.format("deleted"), sums.deletes),
+    )
+
+
+def _lags(bean: _Labels, lags: LagStatistics | None) -> Iterator[Metric]:
+    """Yield the statistics of the lags; nothing before the first batch, as a bean without values has no metric."""
+    if lags is None:
+        return
+    of_batches = "of batches with changes since the query's start, in milliseconds."
+    percentile = "Lag that {} % of the lags do not exceed, " + of_batches
+    yield from _gauges(
+        _DEBEZIUMS,
+        bean,
+        ("MilliSecondsBehindSourceMinValue", f"Smallest lag {of_batches}", lags.min_ms),
+        ("MilliSecondsBehindSourceMaxValue", f"Largest lag {of_batches}", lags.max_ms),
+        ("MilliSecondsBehindSourceAverageValue", f"Mean of the lags {of_batches}", lags.average_ms),
+        ("MilliSecondsBehindSourceP50", percentile.format(50), lags.p50_ms),
+        ("MilliSecondsBehindSourceP95", percentile.format(95), lags.p95_ms),
+        ("MilliSecondsBehindSourceP99", percentile.format(99), lags.p99_ms),
     )
 
 
@@ -155,6 +188,7 @@ def _snapshots(bean: _Labels, status: JobStatus) -> Iterator[Metric]:
     has_ended = bool(last.ended_ms) and not snapshot.active
     idle = "Milliseconds since the newest snapshot's end; 0 before the end, -1 before the first snapshot."
     idle_ms = -1 if not last.started_ms else status.written_ms - last.ended_ms if has_ended else 0
+    not_a_change = "Always 0: a snapshot row is neither a creation nor an update nor a deletion."
     if status.stream is not None:
         yield from _queue(bean, status.stream)
     yield from _gauges(
@@ -176,6 +210,9 @@ def _snapshots(bean: _Labels, status: JobStatus) -> Iterator[Metric]:
             "Snapshot rows in committed batches, since the job's first start.",
             status.sums.reads,
         ),
+        ("TotalNumberOfCreateEventsSeen", not_a_change, 0),
+        ("TotalNumberOfUpdateEventsSeen", not_a_change, 0),
+        ("TotalNumberOfDeleteEventsSeen", not_a_change, 0),
         ("NumberOfEventsFiltered", "Always 0: rows that a condition leaves out are not read.", 0),
         ("NumberOfErroneousEvents", _RETRIED, snapshot.retried),
     )

@@ -25,6 +25,7 @@ from incsnap.binlog.buffer_position import TailCondition
 from incsnap.errors import IncsnapError, shorten
 from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
+from incsnap.monitoring.lag_statistics import LagSketch
 from incsnap.monitoring.server_facts import ServerFacts, ask, prepare
 from incsnap.monitoring.snapshot_view import NO_LIMITS, LimitsInForce, finished_table, kept_tables, snapshot_status
 from incsnap.monitoring.status import FinishedTable, NotificationStatus, SnapshotStatus, StreamStatus, clock_ms
@@ -109,6 +110,7 @@ class Reporter:
         self._planned_ms = self._batch_ms = 0
         self._under_way_us = self._reached_us = self._last_change_us = 0
         self._worst_ms = 0
+        self._lags = LagSketch()
         #: True if everything that was read is sent: the last planning made no batch, or a batch without changes.
         self._quiet = True
         self._retried = 0
@@ -137,7 +139,9 @@ class Reporter:
                 self._planned_ms = 0
             if self._under_way_us:
                 self._reached_us, self._under_way_us = self._under_way_us, 0
-                self._worst_ms = max(self._worst_ms, self._behind_ms(self._batch_asked_ms))
+                lag_ms = self._behind_ms(self._batch_asked_ms)
+                self._worst_ms = max(self._worst_ms, lag_ms)
+                self._lags.add(lag_ms)
 
     def planned(self, planned: Planned, *, is_batch: bool, notifications: Iterable[Notification]) -> None:
         """Record the result of a planning. With `is_batch` Spark now runs the planned batch."""
@@ -237,6 +241,7 @@ class Reporter:
             self._worst_ms = 0
             asked_ms, batch_ms, retried = self._batch_asked_ms, self._batch_ms, self._retried
             last_change_ms = self._last_change_us // 1000
+            lags = self._lags.statistics()
             notices, finished = tuple(self._notices), self._finished
             has_delivered = self._reached_us > 0
         at = planned.read_to.at
@@ -262,6 +267,7 @@ class Reporter:
             purge_not_before_ms=facts.purge_not_before_ms(at.file, last_change_ms),
             transactions=self._count(planned.offset.stream.delivered),
             prepared=tuple(each.xid for each in planned.offset.prepared),
+            lags=lags,
         )
         snapshot = snapshot_status(
             planned.offset.snapshot, facts.tables, finished, planned.waits_for, retried, planned.limits

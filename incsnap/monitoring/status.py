@@ -13,6 +13,7 @@ from typing import Any
 
 from incsnap.errors import OffsetError, shorten
 from incsnap.monitoring.gap_status import GapStatus
+from incsnap.monitoring.lag_statistics import LagStatistics
 from incsnap.monitoring.verification_status import VerificationStatus
 from incsnap.snapshot.dataclass_json import from_json
 from incsnap.snapshot.notifications import EMPTY, SUCCEEDED
@@ -171,6 +172,8 @@ class StreamStatus:
     purge_not_before_ms: int | None = None
     transactions: int = 0  #: transactions that are wholly in batches since the process's start
     prepared: tuple[str, ...] = ()  #: ids of XA transactions whose rows wait for XA COMMIT
+    #: of batches with changes since the query's start; None before the first one
+    lags: LagStatistics | None = None
 
     def is_purged_soon(self, now_ms: int) -> bool:
         """Return True if the server may purge `needs_file` within the next hour."""
@@ -186,6 +189,9 @@ class Sums:
     reads: int = 0  #: rows of windows that were sent
     discarded: int = 0  #: rows of windows that were not sent, because a newer event of their key came first
     bytes: int = 0  #: keys and values
+    creates: int = 0  #: change events of inserted rows
+    updates: int = 0  #: change events of updated rows
+    deletes: int = 0  #: change events of deleted rows
 
 
 @dataclass(frozen=True, slots=True)

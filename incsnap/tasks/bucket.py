@@ -25,6 +25,7 @@ from incsnap.envelope.records import overtaken_by
 from incsnap.errors import SinkError
 from incsnap.kafka.refusals import RecordsTooLarge
 from incsnap.tasks import blocks
+from incsnap.tasks.event_counts import event_counts
 from incsnap.tasks.left_out import LeftOut, SizeRule
 from incsnap.tasks.outgoing import Outgoing
 from incsnap.tasks.own_topics import PartitionsOf, by_topic
@@ -126,12 +127,13 @@ class Delivery:
     def __init__(self, received: BucketBatch, buffers: WindowBuffers) -> None:
         self._received = received
         self._buffers = buffers
-        self._events = self._reads = self._discarded = self._bytes = 0
+        self._reads = self._discarded = self._bytes = 0
+        self._events = BucketCounts()
 
     @property
     def counts(self) -> BucketCounts:
         """Return the counts of what was yielded so far. They are complete once `records` has ended."""
-        return BucketCounts(events=self._events, reads=self._reads, discarded=self._discarded, bytes=self._bytes)
+        return replace(self._events, reads=self._reads, discarded=self._discarded, bytes=self._bytes)
 
     def records(self) -> Iterator[Outgoing]:
         """Yield released rows that are not overtaken, then events and notifications. Nothing empty is yielded.
@@ -154,7 +156,7 @@ class Delivery:
             for whole_runs, whole in block.decoded():
                 runs, records = sent(whole_runs, whole)
                 if block.table or block.kind == blocks.TABLES:
-                    self._events += len(records) - records.column("value").null_count
+                    self._events += event_counts(records)
                 yield Outgoing(runs, records)
 
     def _released(self) -> Iterator[Outgoing]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from incsnap.kafka.outgoing_messages import NUMBER
 from incsnap.kafka.refusals import OversizedRecord, RecordsTooLarge, SinkRefused
 from incsnap.kafka.topic_limits import BATCH_OVERHEAD, limit_in_memory, lower_batches, surely_exceeds, topic_limit
 from incsnap.tasks.blocks import kept
+from incsnap.tasks.event_counts import event_counts
 from incsnap.tasks.outgoing import Outgoing
 
 _log = logging.getLogger(__name__)
@@ -75,6 +76,8 @@ class LeftOut:
         self._count = 0
         self._records: list[RefusedRecord] = []
         self._letters: list[tuple[bytes | None, bytes]] = []
+        #: The counts of the change events and snapshot rows that are left out.
+        self._counts = BucketCounts()
 
     def kept(self, outgoing: Outgoing) -> Outgoing:
         """Return the records that are sent, with their numbers in an added column.
@@ -147,9 +150,7 @@ class LeftOut:
 
     def counted(self, counts: BucketCounts) -> BucketCounts:
         """Return the bucket's counts of sent events and rows, `counts`, reduced by the records that were left out."""
-        rows = sum(bool(record.window) for record in self._records)
-        changes = sum(not record.window and bool(record.table) for record in self._records)
-        return replace(counts, events=counts.events - changes, reads=counts.reads - rows)
+        return counts - self._counts
 
     # -- which records
 
@@ -230,6 +231,10 @@ class LeftOut:
             if self._rule.changes.mode != DEAD_LETTER:
                 raise SinkRefused(f"{_what(record)}: {reason}", _HINT)
             self._letters.append((key, _letter(record)))
+        if record.window:
+            self._counts += BucketCounts(reads=1)
+        elif record.table:
+            self._counts += event_counts(records.slice(row, 1))
         self._records.append(record)
 
     def _recall(self, first: int, records: Any) -> None:

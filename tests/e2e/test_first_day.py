@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,6 +120,11 @@ def test_the_settings_of_a_first_day_are_obeyed(play: CapturedDatabase, excluded
         play.drain(job)
         job.wait_until("a heartbeat", lambda: bool(_heartbeats(play)))
         assert urllib.request.urlopen(f"http://{HOST}:{port}/ready", timeout=60).status == 200
+        # Two marks, three signals and an odd row.
+        job.wait_until("inserted rows are counted", lambda: _counts_by_operation(port) == (6, 0, 0))
+        _change_lines(play, lines)
+        job.wait_until("changes are counted by operation", lambda: _counts_by_operation(port) == (7, 3, 3))
+        assert 'debezium_metrics_MilliSecondsBehindSourceP99{context="streaming"' in _metrics(port)
         log = job.log_tail(2_000)
         assert "cannot express; null is written" in log
         assert "holds row images without all columns; it is left out" in log
@@ -161,6 +167,23 @@ def _rows_in_chunks(play: CapturedDatabase, table: TableId) -> set[int]:
 
 def _limits(play: CapturedDatabase) -> list[tuple[str, int]]:
     return [(limit.name, limit.most) for limit in snapshot_of(play).limits]
+
+
+def _change_lines(play: CapturedDatabase, lines: TableId) -> None:
+    """Update three rows, delete two, and change the key of one, which counts as a deletion and a creation."""
+    with play.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {lines.sql} SET version = 1 LIMIT 3")
+        cursor.execute(f"DELETE FROM {lines.sql} WHERE version = 0 LIMIT 2")
+        cursor.execute(f"UPDATE {lines.sql} SET seq = -1 LIMIT 1")
+
+
+def _counts_by_operation(port: int) -> tuple[int, ...]:
+    """Return the numbers of created, updated and deleted rows in the metrics of the stream."""
+    counters = (
+        re.search(rf'NumberOf{each}EventsSeen{{context="streaming",.*}} (\S+)', _metrics(port))
+        for each in ("Create", "Update", "Delete")
+    )
+    return tuple(int(float(each[1])) if each is not None else -1 for each in counters)
 
 
 def _metrics(port: int) -> str:

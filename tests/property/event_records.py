@@ -19,7 +19,7 @@ from incsnap.config.load import from_properties
 from incsnap.config.settings import Settings
 from incsnap.config.topics import topic_of
 from incsnap.envelope.change_records import TopicRecords, change_records
-from incsnap.envelope.records import RECORDS
+from incsnap.envelope.records import OPERATION, RECORDS
 from incsnap.envelope.row_changes import changes_of_table
 from incsnap.envelope.sources import SourceColumns
 from incsnap.tables import Column, TableId, TableShape
@@ -151,7 +151,8 @@ def templates(chain: str, table: TableId) -> Mapping[tuple[str, Row, Row], Seque
 
 
 def _lines(of_topic: TopicRecords) -> Iterator[tuple[int, Line]]:
-    for bucket, records, _ in of_topic.by_bucket(BUCKETS):
+    for bucket, each, _ in of_topic.by_bucket(BUCKETS):
+        records = each.drop_columns([OPERATION.name])
         for line in zip(*(column.to_pylist() for column in records.columns), strict=True):
             yield bucket, line
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 from incsnap.monitoring.gap_status import GapStatus
+from incsnap.monitoring.lag_statistics import LagStatistics
 from incsnap.monitoring.status import (
     RUNNING,
     FinishedTable,
@@ -95,6 +96,7 @@ def running(**changed: object) -> JobStatus:
             disconnects=1,
             needs_file=BINLOG,
             purge_not_before_ms=now + 86_400_000,
+            lags=LagStatistics(12, 4_000, 71.5, 60.0, 180.0, 900.0),
         ),
         snapshot=SnapshotStatus(
             waiting=3,
@@ -126,7 +128,9 @@ def running(**changed: object) -> JobStatus:
             keys=1_234,
             failures=2,
         ),
-        sums=Sums(123_000, 12_345_678, 5_240_000, 512, 9_876_543_210),
+        sums=Sums(
+            123_000, 12_345_678, 5_240_000, 512, 9_876_543_210, creates=9_000_000, updates=3_000_000, deletes=345_678
+        ),
         rates=Rates(1_234.0, 64_200.0, 51_000_000.0),
         notifications=(
             NotificationStatus("nightly", "STARTED", now - 90_000, {"data_collections": "shop.orders,shop.lines"}),

@@ -182,7 +182,7 @@ def _of_changes(envelope: EnvelopeSettings) -> Iterator[Any]:
     numbers = np.arange(1, len(laid.events) + 1, dtype=np.int64)
     order = TransactionOrder(numbers, numbers) if envelope.transactions else None
     (of_topic,) = change_records(laid, source, order, {_TOPIC: _PARTITIONS}, now_us=_NOW_US)
-    yield from _lines(of_topic.records)
+    yield from _lines(of_topic.records.select(RECORDS.names))
     yield registered
 
 

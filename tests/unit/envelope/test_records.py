@@ -22,7 +22,7 @@ from incsnap.envelope.json_rows import json_objects
 from incsnap.envelope.masks import Transform
 from incsnap.envelope.partitioner import bucket_of, partition
 from incsnap.envelope.record_encoder import READ
-from incsnap.envelope.records import RECORDS, overtaken_by
+from incsnap.envelope.records import OPERATION, RECORDS, overtaken_by
 from incsnap.envelope.row_changes import changes_of_table
 from incsnap.envelope.snapshot_records import RecordsTooLarge, snapshot_records
 from incsnap.envelope.sources import SourceColumns, SourceConstants
@@ -75,9 +75,9 @@ def changes(events: Sequence[tuple[int, Sequence[Row]]], **settings: Any) -> lis
     laid = changes_of_table(format_of(shape, envelope=envelope), columns(images), event, kinds)
     batches = [of_topic.records for of_topic in change_records(laid, sources(len(events)), None, {"t": 5}, now_us=NOW)]
     for batch in batches:
-        assert batch.schema == RECORDS
+        assert batch.schema == RECORDS.append(OPERATION)
         batch.validate(full=True)
-    records = [record for batch in batches for record in batch.to_pylist()]
+    records = [record for batch in batches for record in batch.select(RECORDS.names).to_pylist()]
     return [{k: v if k == "partition" or v is None else json.loads(v) for k, v in r.items()} for r in records]
 
 

@@ -38,15 +38,19 @@ def alerts() -> list[dict[str, Any]]:
 #: exporter either.
 _STREAMING = """
     BinlogPosition Connected CurrentQueueSizeInBytes IsGtidModeEnabled MaxQueueSizeInBytes MilliSecondsBehindSource
+    MilliSecondsBehindSourceAverageValue MilliSecondsBehindSourceMaxValue MilliSecondsBehindSourceMinValue
+    MilliSecondsBehindSourceP50 MilliSecondsBehindSourceP95 MilliSecondsBehindSourceP99
     MilliSecondsSinceLastEvent NumberOfCommittedTransactions NumberOfDisconnects NumberOfErroneousEvents
     NumberOfEventsFiltered NumberOfLargeTransactions NumberOfNotWellFormedTransactions NumberOfRolledBackTransactions
-    NumberOfSkippedEvents QueueRemainingCapacity QueueTotalCapacity TotalNumberOfEventsSeen
+    NumberOfSkippedEvents QueueRemainingCapacity QueueTotalCapacity TotalNumberOfCreateEventsSeen
+    TotalNumberOfDeleteEventsSeen TotalNumberOfEventsSeen TotalNumberOfUpdateEventsSeen
 """
 _SNAPSHOT = """
     CurrentQueueSizeInBytes HoldingGlobalLock MaxQueueSizeInBytes MilliSecondsSinceLastEvent NumberOfErroneousEvents
     NumberOfEventsFiltered QueueRemainingCapacity QueueTotalCapacity RemainingTableCount RowsScanned SnapshotAborted
     SnapshotCompleted SnapshotDurationInSeconds SnapshotPaused SnapshotPausedDurationInSeconds SnapshotRunning
-    SnapshotSkipped TotalNumberOfEventsSeen TotalTableCount
+    SnapshotSkipped TotalNumberOfCreateEventsSeen TotalNumberOfDeleteEventsSeen TotalNumberOfEventsSeen
+    TotalNumberOfUpdateEventsSeen TotalTableCount
 """
 _HISTORY = """
     ChangesApplied ChangesRecovered MilliSecondsSinceLastAppliedChange MilliSecondsSinceLastRecoveredChange
@@ -66,6 +70,34 @@ def test_debeziums_names_are_exported_with_its_labels(context: str, names: str) 
 
     assert {sample.name for sample in samples} == {f"debezium_metrics_{name}" for name in names.split()}
     assert all(sample.labels["plugin"] == "mysql" and sample.labels["name"] == "shop" for sample in samples)
+
+
+def test_changes_are_counted_by_operation_in_the_stream_and_never_in_a_snapshot() -> None:
+    samples = [
+        sample
+        for family in text_string_to_metric_families(exposition(running)().decode())
+        for sample in family.samples
+        if re.search("Number(Of|of)(Create|Update|Delete)", sample.name)
+    ]
+    values = {(each.labels["context"], each.name.removeprefix("debezium_metrics_")): each.value for each in samples}
+
+    assert values == {
+        ("streaming", "TotalNumberOfCreateEventsSeen"): 9_000_000,
+        ("streaming", "TotalNumberOfUpdateEventsSeen"): 3_000_000,
+        ("streaming", "TotalNumberOfDeleteEventsSeen"): 345_678,
+        ("snapshot", "TotalNumberOfCreateEventsSeen"): 0,
+        ("snapshot", "TotalNumberOfUpdateEventsSeen"): 0,
+        ("snapshot", "TotalNumberOfDeleteEventsSeen"): 0,
+    }
+
+
+def test_before_the_first_batch_the_lag_has_no_statistics() -> None:
+    before = running()
+    assert before.stream is not None
+    status = replace(before, stream=replace(before.stream, lags=None))
+
+    assert b"MilliSecondsBehindSource{" in exposition(lambda: status)()
+    assert b"MilliSecondsBehindSourceP50" not in exposition(lambda: status)()
 
 
 def test_a_table_that_two_signals_read_has_one_value() -> None:

@@ -58,7 +58,7 @@ def last(reporter: Reporter, path: Path) -> PlannerReport:
 def test_the_report_has_the_start_before_the_first_batch(reporter: Reporter, path: Path) -> None:
     stream = last(reporter, path).stream
 
-    assert (stream.batch, stream.pos, stream.lag_ms) == (4, 99, 0)
+    assert (stream.batch, stream.pos, stream.lag_ms, stream.lags) == (4, 99, 0, None)
 
 
 def test_a_run_has_delivered_something_once_a_batch_is_done_or_nothing_is_to_come(
@@ -127,6 +127,25 @@ def test_the_lag_is_that_of_the_last_change_that_has_reached_kafka(reporter: Rep
 
     assert 7_000 <= stream.lag_ms < 60_000
     assert stream.last_change_ms == committed_us // 1000
+
+
+def test_the_lags_of_batches_with_changes_have_statistics(reporter: Reporter, path: Path) -> None:
+    now_us = time.time_ns() // 1000
+    for behind_s in (0, 60, 7_200):
+        committed_us = now_us - behind_s * 1_000_000 if behind_s else 0
+        reporter.batch_asked()
+        reporter.planned(planned(committed_us, more=True), is_batch=True, notifications=())
+    before = reporter._report().stream.lags
+    reporter.batch_asked()
+    lags = last(reporter, path).stream.lags
+
+    # The batch that is under way has no lag yet, and a batch without changes has none at all.
+    assert before is not None
+    assert 60_000 <= before.min_ms == before.max_ms < 120_000
+    assert lags is not None
+    assert lags.min_ms == before.min_ms
+    assert 7_200_000 <= lags.max_ms < 7_300_000
+    assert lags.average_ms == (lags.min_ms + lags.max_ms) / 2
 
 
 def test_notifications_and_ended_tables_are_told_but_no_progress(reporter: Reporter, path: Path) -> None:

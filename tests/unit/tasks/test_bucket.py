@@ -202,6 +202,17 @@ def test_progress_adds_a_batch_once(tmp_path: Path) -> None:
     assert (progress.skipped, progress.bytes, progress.last_batch) == (1, 10, 1)
 
 
+def test_counters_of_an_older_release_are_gone_on_from(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    older = {"batches": 4, "events": 7, "reads": 3, "discarded": 1, "bytes": 9, "skipped": 0, "last_batch": 3}
+    Files(root).write_json("progress.json", older)
+    assert read_progress(root) == Progress(4, 7, 3, 1, 9, last_batch=3)
+    add_batch(root, "job", 4, [BucketCounts(events=3, creates=2, updates=1), BucketCounts(events=1, deletes=1)])
+    progress = read_progress(root)
+    assert (progress.batches, progress.events) == (5, 11)
+    assert (progress.creates, progress.updates, progress.deletes) == (2, 1, 1)
+
+
 def test_progress_that_another_process_has_written_is_gone_on_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

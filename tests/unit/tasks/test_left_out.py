@@ -13,6 +13,8 @@ import pytest
 from incsnap.checkpoint.windows import WindowBuffers
 from incsnap.config.declarations.job import DEAD_LETTER
 from incsnap.config.settings import OversizedChanges
+from incsnap.envelope.record_images import DELETE, INSERT, TOMBSTONE, UPDATE
+from incsnap.envelope.records import OPERATION
 from incsnap.kafka import topic_limits
 from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.refusals import OversizedRecord, RecordsTooLarge, SinkRefused
@@ -193,6 +195,19 @@ def test_a_change_that_is_too_large_goes_to_the_topic_of_dead_letters_by_its_key
     brokers.committed.clear()
     write_bucket(task(*rows), buffers, brokers, one_partition, rule(DEAD_LETTER))
     assert len(brokers.committed) == 3
+
+
+def test_a_change_that_is_left_out_is_not_counted(buffers: WindowBuffers, brokers: Brokers) -> None:
+    large = "c" * (BROKERS + 1)
+    of_one_block = keyed(("a", "c"), ("b", large), ("c", large), ("d", large), ("e", large), ("e", "c"))
+    operations = pa.array([INSERT, INSERT, UPDATE, DELETE, TOMBSTONE, UPDATE], pa.int8())
+    block = blocks.events(4, 0, 1, TOPIC, TABLE, of_one_block.append_column(OPERATION, operations))
+    window = released(buffers, x=5, y=BROKERS + 1)
+    counts = write_bucket(task(window, block), buffers, brokers, one_partition, rule(DEAD_LETTER))
+
+    assert keys(brokers)[:3] == [b'{"id":"x"}', b"a", b"e"]
+    assert (counts.events, counts.creates, counts.updates, counts.deletes) == (2, 1, 1, 0)
+    assert counts.reads == 1
 
 
 def test_records_of_the_signal_table_and_of_no_table_never_stop_the_job(
