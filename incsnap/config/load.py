@@ -68,7 +68,7 @@ class Corrected:
     changes: tuple[Change, ...]  #: the corrections that `text` has
     problem: str  #: all problems that remain, as one text; "" if a job can start with the file
     warnings: tuple[str, ...]  #: about the old document, one line each
-    only_unfilled: bool  #: whether the problems are only placeholders, variables and files that are missing here
+    only_unfilled: bool  #: whether the problems are only values that are still to be filled in
 
 
 class _InvalidSettings(ConfigError):

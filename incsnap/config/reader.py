@@ -48,7 +48,7 @@ class SettingsReader:
     ) -> None:
         self.has_worker = has_worker  #: whether the file of a worker was given too
         self.problems: list[str] = []
-        #: Those of the problems that a value supplied where the job runs would solve: placeholders, variables, files.
+        #: Those of the problems that only say that a value is still to be filled in (`UnfilledError`).
         self.unfilled: list[str] = []
         self.warnings: list[str] = []
         self._raw = {name: value if _keeps_blanks(name) else value.strip() for name, value in properties.items()}

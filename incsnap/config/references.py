@@ -53,7 +53,9 @@ class UnresolvedError(Exception):
 
 
 class UnfilledError(UnresolvedError):
-    """An error for a value that the place of the job has to supply: a variable or a file that is missing here."""
+    """An error for a value that is still to be filled in: a placeholder, a missing variable or file, or a reference of
+    an unknown provider.
+    """
 
 
 def is_reference(text: str) -> bool:
@@ -161,7 +163,7 @@ def resolve(text: str, environment: Mapping[str, str] | None = None, providers: 
     """Return `text` with all references replaced. The inserted values are not searched for references.
 
     `providers` adds names from `providers_of` to env, file and directory. Raise UnfilledError if a variable or a file
-    is missing, and UnresolvedError if a reference cannot be resolved for another reason.
+    is missing or the provider is unknown, and UnresolvedError if a reference cannot be resolved for another reason.
     """
     names = os.environ if environment is None else environment
     kinds = {**_PROVIDERS, **(providers or {})}
@@ -180,10 +182,8 @@ def resolve(text: str, environment: Mapping[str, str] | None = None, providers: 
             return _from_file(match[0], Path(path), key) if kind == "file" else _read(match[0], Path(path, key))
         if place.startswith(_DEFAULTS):
             name = match["provider"]
-            raise UnresolvedError(
-                f"${{{name}:{place[0]}...}} is a shell's default. Write its value, or ${{env:{name}}}"
-            )
-        raise UnresolvedError(
+            raise UnfilledError(f"${{{name}:{place[0]}...}} is a shell's default. Write its value, or ${{env:{name}}}")
+        raise UnfilledError(
             f"{match[0]}: the provider {match['provider']!r} is not known; {', '.join(kinds)} are. Mount what it"
             " leads to, and write ${file:PATH:KEY} (a properties file) or ${directory:PATH:KEY} (a file for each key)"
         )

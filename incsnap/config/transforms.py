@@ -25,6 +25,7 @@ from incsnap.transforms.conditions import NotUnderstoodError
 from incsnap.transforms.content_router import ContentBasedRouter
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from incsnap.transforms.read_to_insert import ReadToInsertEvent
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 
 
@@ -258,6 +259,7 @@ _MAKERS: dict[str, Callable[[SettingsReader, str], Transform | None]] = {
     "io.debezium.transforms.ExtractNewRecordState": extract_new_record_state,
     "io.debezium.transforms.ExtractChangedRecordState": extract_changed_record_state,
     "io.debezium.transforms.TimezoneConverter": timezone_converter,
+    "io.debezium.connector.mysql.transforms.ReadToInsertEvent": lambda reader, name: ReadToInsertEvent(),
     "io.debezium.transforms.ByLogicalTableRouter": _logical_router,
     "io.debezium.transforms.Filter": _filter,
     "io.debezium.transforms.ContentBasedRouter": _content_router,

@@ -49,14 +49,20 @@ def is_known(reference: EnvelopeField) -> bool:
 
 
 def read_values(
-    fields: Sequence[Added], source: SourceConstants, now_us: int, table: TableId, envelope: EnvelopeSettings
+    fields: Sequence[Added],
+    source: SourceConstants,
+    now_us: int,
+    table: TableId,
+    envelope: EnvelopeSettings,
+    op: str,
 ) -> list[Value]:
     """Return one value per field for records of rows that a SELECT has read; all these records share each value.
 
-    `source`: the source of these records; `now_us`: the records' time, in microseconds since 1970.
+    `source`: the source of these records; `now_us`: the records' time, in microseconds since 1970. `op`: `read_op` of
+    their spec.
     """
     block = source_values(source, envelope.version, envelope.name, table.database, table.table)
-    own = {"": {"op": "r", **moments(now_us)}, "source": block, "transaction": dict.fromkeys(_STRUCTS["transaction"])}
+    own = {"": {"op": op, **moments(now_us)}, "source": block, "transaction": dict.fromkeys(_STRUCTS["transaction"])}
     return [_shared(each) if isinstance(each, Constant | Inserted) else own[each.struct][each.field] for each in fields]
 
 

@@ -139,10 +139,11 @@ class AvroValues(ByteEnvelopes):
         head = schema_head(register, f"{spec.topic}-value", schema, envelope.value.frame)
         super().__init__(view.shape.id, envelope, self._rows, head)
         self._tail = b"".join(one(schema_of(each), each.text) for each in envelope_constants(spec))
+        self._read_op = spec.read_op
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
         """Return the value of each row that a SELECT has read (`pa.binary()`)."""
-        return self._rows.between(self._head + _NULL + _VALUE, columns, self._behind_row(source, "r", now_us))
+        return self._rows.between(self._head + _NULL + _VALUE, columns, self._behind_row(source, self._read_op, now_us))
 
     def _behind_row(self, source: SourceConstants, op: str, now_us: int) -> bytes:
         block: bytes = _source_fields(self._source(source, self._table), 1)[0].as_py()

@@ -32,9 +32,13 @@ _PLACE = "row"
 
 
 class CloudEvents:
-    """The values of a table's records as CloudEvents. `row`: the schema of the rows; it must be optional."""
+    """The values of a table's records as CloudEvents.
 
-    def __init__(self, view: TableView, envelope: EnvelopeSettings, row: Schema) -> None:
+    `row`: the schema of the rows; it must be optional. `read_op`: operation of rows that a SELECT has read.
+    """
+
+    def __init__(self, view: TableView, envelope: EnvelopeSettings, row: Schema, read_op: str = "r") -> None:
+        self._read_op = read_op
         self._view, self._envelope, self._modes = view, envelope, envelope.value_modes
         self._extended = envelope.value.extended
         data = Schema("struct", name=_DATA, fields=(("before", row), ("after", row)))
@@ -42,7 +46,7 @@ class CloudEvents:
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
         """Return the value of each row that a SELECT has read (`pa.binary()`)."""
-        head, tail = self._around_row(source, "r")
+        head, tail = self._around_row(source, self._read_op)
         return json_objects(self._view.fields, columns, self._modes, head=head, tail=tail)
 
     def changes(self, images: Columns, what: Changes) -> BytesArray:

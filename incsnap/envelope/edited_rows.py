@@ -187,7 +187,7 @@ class EditedRows:
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
         """Return the value of each row that a SELECT has read (`pa.binary()`)."""
-        values = read_values(self._added, source, now_us, self._table, self._envelope)
+        values = read_values(self._added, source, now_us, self._table, self._envelope, self._spec.read_op)
         return self._format.encode(Rows(columns, dict(zip(self._added, values, strict=True))))
 
     def changes(self, images: Columns, what: Changes) -> BytesArray:

@@ -60,7 +60,8 @@ class FlatRows:
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
         """Return the value of each row that a SELECT has read (`pa.binary()`)."""
-        values = read_values(self._spec.fields, source, now_us, self._table, self._envelope)
+        spec = self._spec
+        values = read_values(spec.fields, source, now_us, self._table, self._envelope, spec.read_op)
         return self._encoder.rows(columns, values)
 
     def changes(self, images: Columns, what: Changes) -> BytesArray:

@@ -96,11 +96,18 @@ class JsonValues:
     """The envelopes of a table's records as JSON.
 
     `schema`: the envelope's schema; None if schemas are not written. `constants`: fields at the end of each envelope.
+    `read_op`: operation of rows that a SELECT has read.
     """
 
     def __init__(
-        self, view: TableView, envelope: EnvelopeSettings, schema: Schema | None, constants: Sequence[Inserted] = ()
+        self,
+        view: TableView,
+        envelope: EnvelopeSettings,
+        schema: Schema | None,
+        constants: Sequence[Inserted] = (),
+        read_op: str = "r",
     ) -> None:
+        self._read_op = read_op
         self._view, self._envelope, self._modes = view, envelope, envelope.value_modes
         self._head, behind = around(schema)
         texts = "".join(members((each.name, (json_value(each.text),)) for each in constants))
@@ -109,7 +116,7 @@ class JsonValues:
 
     def reads(self, columns: Columns, source: SourceConstants, now_us: int) -> BytesArray:
         """Return the value of each row that a SELECT has read (`pa.binary()`)."""
-        head, tail = self._around_row(source, "r", now_us)
+        head, tail = self._around_row(source, self._read_op, now_us)
         return json_objects(self._view.fields, columns, self._modes, head=head, tail=tail)
 
     def rows(self, columns: Columns) -> BytesArray:

@@ -129,6 +129,7 @@ class ProtoValues(ByteEnvelopes):
         schema = envelope_schema(view, spec, envelope.modes)
         head = proto_head(register, f"{spec.topic}-value", schema, self._style)
         super().__init__(view.shape.id, envelope, self._rows, head)
+        self._read_op = spec.read_op
         constants = enumerate(envelope_constants(spec), _ADDED)
         self._tail = b"".join(one(number, schema_of(each), each.text, self._style) for number, each in constants)
 
@@ -137,7 +138,7 @@ class ProtoValues(ByteEnvelopes):
         row = ProtoRow(rows_of(columns), self._style)
         row.literal(self._head)
         row.messages(_AFTER, self._rows.rows(columns, ()))
-        row.literal(self._behind_row(source, "r", now_us))
+        row.literal(self._behind_row(source, self._read_op, now_us))
         return row.joined()
 
     def _behind_row(self, source: SourceConstants, op: str, now_us: int) -> bytes:

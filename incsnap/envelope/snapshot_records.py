@@ -81,9 +81,10 @@ def snapshot_records(
         event = encoder.event
         batch = batch_of(arrays, event.headers(columns), event.own(columns, now_us), marks)
     else:
-        values = read_values(encoder.spec.headers, source, now_us, format_.view.shape.id, format_.envelope)
+        table, spec = format_.view.shape.id, encoder.spec
+        values = read_values(spec.headers, source, now_us, table, format_.envelope, spec.read_op)
         own_topics = () if encoder.topics is None else (encoder.topics.reads(columns),)
-        batch = batch_of(arrays, header_maps(encoder.spec.headers, values, n), own_topics, marks)
+        batch = batch_of(arrays, header_maps(spec.headers, values, n), own_topics, marks)
         batch = with_row_keys(batch, format_.view, columns, np.arange(n))
     by_bucket = {}
     for bucket in np.flatnonzero(counts).tolist():

@@ -289,12 +289,13 @@ class _Maker:
             assert self._registers.value is not None
             return AvroValues(self.view, spec, self._envelope, self._registers.value)
         if choice.kind == "cloudevents":
-            return CloudEvents(self.view, self._envelope, row_schema(self.view, spec, modes))
+            return CloudEvents(self.view, self._envelope, row_schema(self.view, spec, modes), spec.read_op)
         if choice.kind == "protobuf":
             assert self._registers.value is not None
             return ProtoValues(self.view, spec, self._envelope, self._registers.value)
         schema = envelope_schema(self.view, spec, modes)
-        envelopes = JsonValues(self.view, self._envelope, schema if choice.schemas else None, envelope_constants(spec))
+        written = schema if choice.schemas else None
+        envelopes = JsonValues(self.view, self._envelope, written, envelope_constants(spec), spec.read_op)
         if choice.kind not in ("json-schema", "ext-json"):
             return envelopes
         assert self._registers.value is not None

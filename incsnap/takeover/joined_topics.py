@@ -51,8 +51,8 @@ def joined_topics(
             known = forms.setdefault(topic, form)
             if known != form:
                 warnings.append(f"{twice}: {topic} also has records of another form")
-            elif form.drops_rows:
-                forms[topic] = form
+            else:
+                forms[topic] = known.with_table(form)
     key_forms = {
         topic: KeyForm(settings, tables, altered=any(redefined(each.id, changes) for each in tables))
         for topic, tables in by_topic.items()

@@ -143,9 +143,11 @@ def require_here(connection: Connection[Any], written: WrittenRecords, forms: Ma
 
 def _perhaps(topic: str, forms: Mapping[str, PlaceForm]) -> str:
     """Return what else the place of a topic's record may be that is none of the server's; "" for nothing."""
-    if forms[topic].tells_reads:
+    form = forms[topic]
+    if form.tells_reads:
         return ""
-    return f", or {topic} has rows of a snapshot, which do not show it; {ADD_PLACES}"
+    repair = ADD_PLACES if form.op_tells_reads else "add.headers=source.snapshot shows them"
+    return f", or {topic} has rows of a snapshot, which do not show it; {repair}"
 
 
 def refuse_older_files(written: WrittenRecords, least: RecordPlace) -> None:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from incsnap.columns.arrow import Array, BytesArray, RecordBatch
 from incsnap.config.settings import Formats
 from incsnap.connect.json_text import literal
-from incsnap.envelope.record_encoder import TRUNCATION, Operation
+from incsnap.envelope.record_encoder import READ, TRUNCATION, Operation
 from incsnap.envelope.table_format import TableFormat
 from incsnap.errors import ConfigError
 from incsnap.transforms.record_spec import Added, Constant, EnvelopeField, Inserted, RecordSpec
@@ -43,11 +43,15 @@ RECORD_PLACES = pa.schema(
     ]
 )
 _READABLE = ("json", "json-schema", "ext-json", "avro")
-#: What an unwrapped row must show. `op` or `snapshot` tells rows of a snapshot from changes.
+#: What an unwrapped row must show. `op` or `snapshot` tells rows of a snapshot from changes. Behind a ReadToInsertEvent
+#: only `snapshot` does.
 _SHOWN = (("source", "file"), ("source", "pos"), ("source", "row"), ("", "op"), ("source", "snapshot"))
 #: The beginning of an envelope's `source`. It is not in a text, whose quotes have backslashes, nor in a schema.
 _SOURCE = r',"source":\{"version":"[^"]*","connector":"[^"]*","name":(?P<name>"(?:[^"\\]|\\.)*")'
 _SOURCE += r'(?:[^}]*?"gtid":"(?P<gtid>[^"]*)")?'
+#: The snapshot of an envelope's `source`. It is "false" or missing for a change.
+_SNAPSHOT = r',"source":\{"version":"[^"]*","connector":"[^"]*","name":"(?:[^"\\]|\\.)*","ts_ms":[0-9]+'
+_SNAPSHOT += r',"snapshot":"?(?P<snapshot>[a-z_]+)'
 #: The repair where places are missing.
 ADD_PLACES = "add.headers=op,source.file,source.pos,source.row shows them"
 
@@ -64,6 +68,8 @@ class PlaceForm:
     has_tombstones: bool = True
     #: Some rows of an event may have no record. Tables of one topic may differ in this.
     drops_rows: bool = field(default=False, compare=False)
+    #: False: rows of a snapshot may have the operation of insertions (ReadToInsertEvent). Tables of a topic may differ.
+    op_tells_reads: bool = field(default=True, compare=False)
 
     @property
     def shown(self) -> dict[tuple[str, str], str]:
@@ -78,7 +84,16 @@ class PlaceForm:
     @property
     def tells_reads(self) -> bool:
         """Whether records tell rows of a snapshot from changes. Otherwise all count as changes."""
-        return self.values.envelope or bool({_SHOWN[3], _SHOWN[4]} & set(self.shown))
+        fields = {_SHOWN[4], *([_SHOWN[3]] if self.op_tells_reads else [])}
+        return self.values.envelope or bool(fields & set(self.shown))
+
+    def with_table(self, other: PlaceForm) -> PlaceForm:
+        """Return the form of a topic that also has the records of a table of the form `other`, which is equal."""
+        return replace(
+            self,
+            drops_rows=self.drops_rows or other.drops_rows,
+            op_tells_reads=self.op_tells_reads and other.op_tells_reads,
+        )
 
     @classmethod
     def of(cls, format_: TableFormat, formats: Formats) -> PlaceForm:
@@ -107,14 +122,18 @@ class PlaceForm:
             value_avro=AvroSchemas.of(formats.value_registry, choice.frame) if choice.kind == "avro" else None,
             value_frame=choice.kind if choice.kind in ("json-schema", "ext-json") else "",
         )
+        read = format_.encoders.get(READ)
+        op_tells_reads = read is None or read.spec.read_op == "r"
         has_tombstones = format_.envelope.tombstones and format_.encoders.get(Operation("")) is not None
         if values.envelope:
             if any(not isinstance(edit, EnvelopeField | Constant | Inserted) for each in specs for edit in each.edits):
                 raise ConfigError("transforms edit the envelopes")
-            return cls(values, format_.envelope.name, has_tombstones=has_tombstones)
+            name = format_.envelope.name
+            return cls(values, name, has_tombstones=has_tombstones, op_tells_reads=op_tells_reads)
         row = next(each for each in specs if each.value is Shape.ROW)
         fields, headers = _names(_added(row)), _names(row.headers)
-        form = cls(values, format_.envelope.name, fields, headers, has_tombstones, _drops_rows(format_))
+        drops_rows = _drops_rows(format_)
+        form = cls(values, format_.envelope.name, fields, headers, has_tombstones, drops_rows, op_tells_reads)
         if not _has_place(form.shown):
             raise ConfigError(f"unwrapped rows do not show their places; {ADD_PLACES}")
         return form
@@ -156,6 +175,8 @@ def record_places(messages: Sequence[Any], form: PlaceForm) -> RecordBatch:
         own, gtids = _of_sources(values, form.name)
         read = read_values(values, replace(form.values, value_avro=None))
         columns = [read.column(name) for name in ("state", "is_snapshot", "file", "pos", "row_number")]
+        if not form.op_tells_reads:
+            columns[1] = pc.or_(columns[1], _are_of_snapshots(values))
     else:
         columns = _of_rows(messages, values, form)
     keys = pa.array([each.key() for each in messages], pa.binary())
@@ -170,6 +191,12 @@ def _of_sources(values: BytesArray, name: str) -> tuple[Array, Array]:
     is_own = pc.equal(pc.struct_field(sources, "name"), literal(name).encode()).fill_null(True)
     gtids = pc.struct_field(sources, "gtid").cast(pa.string())
     return is_own, pc.if_else(pc.equal(gtids, ""), None, gtids)
+
+
+def _are_of_snapshots(values: BytesArray) -> Array:
+    """Return True for each envelope whose `source` says that a snapshot has read the row."""
+    snapshot = pc.struct_field(pc.extract_regex(values, _SNAPSHOT), "snapshot")
+    return pc.invert(pc.is_in(snapshot, pa.array([b"false", b"null", None], pa.binary())))
 
 
 def _of_rows(messages: Sequence[Any], values: BytesArray, form: PlaceForm) -> list[Array]:

@@ -15,6 +15,7 @@ from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.headers import DropHeaders, InsertHeader
 from incsnap.transforms.outbox import EventRouter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from incsnap.transforms.read_to_insert import ReadToInsertEvent
 from incsnap.transforms.record_spec import Added, CaseRoute, RecordSpec, Route
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.time_zones import TimezoneConverter
@@ -24,6 +25,7 @@ Transform = (
     ExtractNewRecordState
     | ExtractChangedRecordState
     | TimezoneConverter
+    | ReadToInsertEvent
     | RegexRouter
     | ByLogicalTableRouter
     | Drop

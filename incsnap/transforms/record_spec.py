@@ -288,6 +288,7 @@ class RecordSpec:
     key_edits: tuple[Edit, ...] = ()  #: edits of the key behind `key_fields`
     value_version: int | None = None  #: version of the value's schema; None: as Debezium has it
     key_version: int | None = None  #: version of the key's schema; None: as Debezium has it
+    read_op: str = "r"  #: operation that records of rows read by SELECT show; c behind a ReadToInsertEvent
 
     @property
     def is_tombstone(self) -> bool:

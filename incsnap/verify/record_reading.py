@@ -125,6 +125,8 @@ class RecordForm:
         tombstone = format_.encoders.get(Operation(""))
         tombstones = choice.tombstones and tombstone is not None and not tombstone.has_bytes
         is_envelope = first.spec.value is ValueShape.ENVELOPE
+        if is_envelope and first.spec.read_op != "r":
+            raise ConfigError(f"{table}: ReadToInsertEvent shows rows of snapshots as insertions", _REFUSED)
         ambiguous = any(each.name in _ENVELOPES_OWN for each in format_.view.fields)
         form = cls(is_envelope, choice.key.schemas, choice.value.schemas, edited, tombstones, ambiguous=ambiguous)
         framed = [given.kind if given.kind in _FRAMED else "" for given in (formats.key, formats.value)]

@@ -42,11 +42,14 @@ ABSENT = "(absent)"
 
 
 def operation_of(record: Record) -> str:
+    """Return the operation of a record: r for a row of a snapshot, whatever operation the row shows."""
     value = record["value"]
     if value is None:
         return "tombstone"
     payload = _payload(value)
-    return str(payload.get("op") or payload.get("__op") or "") if isinstance(payload, dict) else ""
+    if not isinstance(payload, dict):
+        return ""
+    return "r" if _is_read(payload) else str(payload.get("op") or payload.get("__op") or "")
 
 
 def compare(configuration: str, theirs: Topics, ours: Topics) -> list[Difference]:
@@ -211,7 +214,9 @@ def _touches(record: Record, records: Sequence[Record]) -> bool:
 
 
 def _is_read(value: Any) -> bool:
-    return bool(value.get("op") == "r")
+    operation, source = value.get("op") or value.get("__op"), value.get("source")
+    snapshot = source.get("snapshot") if isinstance(source, dict) else value.get("__source_snapshot")
+    return operation == "r" or (operation == "c" and snapshot == "incremental")
 
 
 def _is_notification(value: Any) -> bool:

@@ -219,6 +219,7 @@ def _chain(**transforms: str) -> dict[str, str]:
 
 
 _UNWRAP = "io.debezium.transforms.ExtractNewRecordState delete.tombstone.handling.mode="
+_INSERTED = "io.debezium.connector.mysql.transforms.ReadToInsertEvent"
 _EDITED = {
     "unwrap": f"{_UNWRAP}rewrite; add.fields=op,table",
     "stamp": "InsertField$Value static.field=origin; static.value=shop; topic.field=topic_name!; partition.field=part;"
@@ -626,6 +627,21 @@ CONFIGURATIONS = {
                 ),
             },
             ("orders", "timestamps", "datetimes", "dates"),
+        ),
+        Configuration(
+            "reads-as-insertions",
+            {
+                **SCHEMAS,
+                # An envelope whose schema has another name is no envelope to the class.
+                **_chain(
+                    named="SetSchemaMetadata$Value predicate=composite; schema.name=com.example.Change",
+                    inserted=_INSERTED,
+                    unwrap=f"{_UNWRAP}rewrite; predicate=customers; add.fields=op,source.snapshot; add.headers=op",
+                    late=_INSERTED,
+                ),
+            },
+            ("customers", "orders", "composite"),
+            snapshot=True,
         ),
         Configuration(
             "zones-of-envelopes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from incsnap.config.corrections import corrections
 from incsnap.config.documents import read_document
 from incsnap.config.load import correct, read
 from incsnap.config.older_names import FIRST_DEFAULTS, tombstone_handling
+from incsnap.errors import ConfigError
 
 #: A connector's file of Debezium 1, as its tutorial has it.
 OLD = {
@@ -78,6 +80,20 @@ FORMS = {
     "YAML in braces": f"kind: KafkaConnector\nmetadata: {{name: inventory}}\n"
     f"spec: {{class: {OLD['connector.class']}, config: {json.dumps(_INSIDE)}}}\n",
 }
+
+
+def test_a_reference_of_an_unknown_provider_stops_the_start_but_no_correction(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text(json.dumps({**OLD, "database.password": "${secrets:shop/mysql:password}"}))
+    result = _run(old)
+    new.write_text(result.stdout)
+    hint = "${secrets:shop/mysql:password}: the provider 'secrets' is not known"
+
+    assert result.exit_code == 0
+    assert "A job cannot start with the corrected file yet" in result.stderr
+    assert hint in result.stderr
+    with pytest.raises(ConfigError, match=re.escape(hint)):
+        read(new)
 
 
 def _run(file: Path, *options: str) -> Result:
@@ -701,7 +717,12 @@ def test_a_setting_that_is_refused_for_its_company_comes_first(
         ({"database.user": "${USER_OF_NOBODY}"}, 0),
         ({"database.password": "${env:NOT_SET_HERE}"}, 0),
         ({"database.password": "${file:/nowhere/secrets:password}"}, 0),
-        ({"database.password": "${vault:path:key}"}, 2),
+        ({"database.password": "${vault:path:key}"}, 0),
+        ({"database.password": "${secrets:shop/mysql:password}"}, 0),
+        ({"database.password": "${secretManager:shop-mysql}"}, 0),
+        ({"database.user": "${DB_USER:-cdc}"}, 0),
+        ({"database.password": "${file:no-key}"}, 2),
+        ({"database.port": "x", "database.password": "${secrets:shop/mysql:password}"}, 2),
         ({"database.user": ""}, 2),
         ({"database.port": "x", "database.user": "${USER_OF_NOBODY}"}, 2),
     ],

@@ -16,6 +16,7 @@ from incsnap.transforms.changed_state import ExtractChangedRecordState
 from incsnap.transforms.conditions import Not, OneOf
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from incsnap.transforms.read_to_insert import ReadToInsertEvent
 from incsnap.transforms.record_spec import EnvelopeField, Route, TimeZone, ZoneRule
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.time_zones import TimezoneConverter
@@ -356,6 +357,15 @@ def test_changed_columns_are_named_in_headers() -> None:
     read = loaded(_STATE, header__changed__name="c", header__unchanged__name="u")
     assert read.settings.transforms == (Step(ExtractChangedRecordState("c", "u")),)
     assert any("the transform adds nothing" in warning for warning in loaded(_STATE).warnings)
+
+
+@pytest.mark.parametrize("package", ["io.debezium.connector.mysql.transforms.", ""])
+def test_rows_of_snapshots_become_insertions_without_options(package: str) -> None:
+    read = loaded(f"{package}ReadToInsertEvent")
+    assert read.settings.transforms == (Step(ReadToInsertEvent()),)
+    assert Settings.model_validate_json(read.settings.model_dump_json()).transforms == read.settings.transforms
+    (warning,) = loaded(f"{package}ReadToInsertEvent", some__option="x").warnings
+    assert "no transform has this option: transforms.t.some.option" in warning
 
 
 def test_a_time_zone_is_read_with_its_lists() -> None:

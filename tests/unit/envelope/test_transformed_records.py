@@ -22,7 +22,7 @@ from incsnap.envelope.records import overtaken_by
 from incsnap.envelope.row_changes import changes_of_table
 from incsnap.envelope.snapshot_records import snapshot_records
 from incsnap.envelope.sources import SourceColumns, SourceConstants
-from incsnap.envelope.table_format import TableFormat, table_format
+from incsnap.envelope.table_format import Registers, TableFormat, table_format
 from incsnap.envelope.table_view import view_of
 from incsnap.errors import ConfigError
 from incsnap.tables import Column, TableId, TableShape
@@ -37,6 +37,7 @@ from incsnap.transforms.edits import EditFields, HeaderToValue, ValueToKey
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.headers import InsertHeader
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone
+from incsnap.transforms.read_to_insert import ReadToInsertEvent
 from incsnap.transforms.record_spec import Constant, EnvelopeField, ExtractField
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import ExtractNewRecordState
@@ -93,6 +94,57 @@ def lines(of_topic: TopicRecords) -> list[tuple[Any, Any]]:
         for each in of_topic.records.to_pylist()
         if each["partition"] >= 0
     ]
+
+
+def read_values_of(format_: TableFormat) -> list[Any]:
+    """Return the values of rows that a SELECT has read."""
+    batches = rows(format_, [(1, "a")]).values()
+    return [json.loads(value) for each in batches for value in each.column("value").to_pylist()]
+
+
+@pytest.mark.parametrize("schemas", [False, True])
+def test_rows_that_were_read_show_insertions_and_changes_stay(schemas: bool) -> None:
+    plain, inserted = made(schemas=schemas), made(ReadToInsertEvent(), schemas=schemas)
+    assert [lines(each) for each in changes(inserted)] == [lines(each) for each in changes(plain)]
+    assert (inserted.uniform, inserted.topic, inserted.key_identifies) == (True, plain.topic, plain.key_identifies)
+    (before,), (behind,) = read_values_of(plain), read_values_of(inserted)
+    if schemas:
+        assert behind["schema"] == before["schema"]
+        before, behind = before["payload"], behind["payload"]
+    assert (before["op"], behind["op"], behind["source"]["snapshot"]) == ("r", "c", "incremental")
+    assert {**behind, "op": "r"} == before
+
+
+def test_added_fields_and_headers_of_rows_that_were_read_show_insertions() -> None:
+    unwrap = ExtractNewRecordState("rewrite", (OP,), (OP,))
+    kept = EditFields("e", "Value", ExtractField("__op"))
+    for transforms, shown in (
+        ((ReadToInsertEvent(), unwrap), "c"),
+        ((unwrap, ReadToInsertEvent()), "r"),
+    ):
+        batches = rows(made(*transforms), [(1, "a")]).values()
+        (headers,) = [each for batch in batches for each in batch.column("headers").to_pylist()]
+        assert dict(headers)["__op"] == shown.encode()
+        assert [each["__op"] for each in read_values_of(made(*transforms))] == [shown]
+        assert read_values_of(made(*transforms, kept)) == [shown]
+
+
+def test_cloud_events_of_rows_that_were_read_show_insertions() -> None:
+    choice = FormatChoice("cloudevents", extended=True)
+    settings = EnvelopeSettings("p", "1", value=choice, transforms=chain(ReadToInsertEvent()))
+    (value,) = read_values_of(table_format(SHAPE, TOPIC, settings))
+    assert value["iodebeziumop"] == "c"
+
+
+@pytest.mark.parametrize("kind", ["avro", "protobuf"])
+def test_bytes_of_rows_that_were_read_differ_by_the_operation_alone(kind: str) -> None:
+    def values_of(*transforms: Any) -> list[bytes]:
+        settings = EnvelopeSettings("p", "1", value=FormatChoice(kind), transforms=chain(*transforms))
+        format_ = table_format(SHAPE, TOPIC, settings, Registers(value=lambda subject, schema, *_: 1))
+        return [value for each in rows(format_, [(1, "a")]).values() for value in each.column("value").to_pylist()]
+
+    (plain,), (inserted,) = values_of(), values_of(ReadToInsertEvent())
+    assert [bytes(pair) for pair in zip(plain, inserted, strict=True) if len(set(pair)) > 1] == [b"rc"]
 
 
 def test_unwrapped_rows_stand_in_binlog_order_with_the_deletions_between_them() -> None:

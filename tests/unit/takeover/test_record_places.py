@@ -176,10 +176,55 @@ def test_records_without_places_are_refused_with_the_reason(settings: Settings) 
         PlaceForm.of(format_of(for_table(settings), shape), settings.formats)
 
 
-def envelope(name: str, op: str, **columns: object) -> bytes:
-    """Return an envelope of a connector with this `topic.prefix`."""
+_INSERTED = "io.debezium.connector.mysql.transforms.ReadToInsertEvent"
+
+
+@pytest.mark.parametrize(
+    ("added", "tells"),
+    [(f"op,{_SOURCE}", False), (f"op,source.snapshot,{_SOURCE}", True)],
+    ids=["the operation alone", "the snapshot"],
+)
+def test_behind_a_read_to_insert_only_the_snapshot_tells_rows_that_were_read(added: str, tells: bool) -> None:
+    settings = loaded_with(
+        **{**_UNWRAP, "transforms": "inserted,unwrap"},
+        transforms__inserted__type=_INSERTED,
+        transforms__unwrap__add__headers=added,
+    ).settings
+    form = form_of(settings)
+    place = {"__source_file": "binlog.000012", "__source_pos": "345", "__source_row": "2"}
+    shown = {"__source_snapshot": "incremental"} if tells else {}
+
+    assert (form.is_exact, form.tells_reads) == (tells, tells)
+    assert read(form, Message(0, row(), __op="c", **place, **shown), Message(1, row(), __op="c", **place)) == [
+        (ROW, tells, "binlog.000012", 345, 2),
+        (ROW, False, "binlog.000012", 345, 2),
+    ]
+
+
+def test_the_source_of_an_envelope_behind_a_read_to_insert_tells_rows_that_were_read() -> None:
+    settings = loaded_with(topic__prefix="shop", transforms="i", transforms__i__type=_INSERTED).settings
+    form = form_of(settings)
+    values = [
+        envelope("shop", "c", "incremental", text=',"snapshot":"false"'),
+        envelope("shop", "c", "first"),
+        envelope("shop", "r", "last"),
+        envelope("shop", "c", "false", text=envelope("shop", "c", "first").decode()),
+        envelope("shop", "c", None),
+        envelope("shop", "d"),
+        None,
+    ]
+
+    assert form.is_exact
+    reads = [each[1] for each in read(form, *(Message(number, value) for number, value in enumerate(values)))]
+    assert reads == [True, True, True, False, False, False, False]
+    # Without the transform an insertion is a change, whatever its source says.
+    assert not read(form_of(loaded_with(topic__prefix="shop").settings), Message(0, values[0]))[0][1]
+
+
+def envelope(name: str, op: str, snapshot: str | None = "false", **columns: object) -> bytes:
+    """Return an envelope of a connector with this `topic.prefix`. `snapshot`: that of its source."""
     row = {"id": 1, **columns}
-    source = {"version": "3.6.1.Final", "connector": "mysql", "name": name, "ts_ms": 1, "snapshot": "false"}
+    source = {"version": "3.6.1.Final", "connector": "mysql", "name": name, "ts_ms": 1, "snapshot": snapshot}
     source |= {"db": "shop", "table": "orders", "file": "binlog.000012", "pos": 345, "row": 2, "query": None}
     value = {"before": None, "after": None if op in "dt" else row, "source": source, "op": op, "ts_ms": 1}
     return json.dumps(value, separators=(",", ":")).encode()

@@ -11,9 +11,10 @@ from incsnap.errors import ConfigError
 from incsnap.transforms.chain import Chain, Step, apply_chain
 from incsnap.transforms.conditions import AnyOf, Choice, Not, OneOf, Ordered
 from incsnap.transforms.content_router import ContentBasedRouter
-from incsnap.transforms.edits import EditFields
+from incsnap.transforms.edits import EditFields, SetSchemaMetadata
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from incsnap.transforms.read_to_insert import ReadToInsertEvent
 from incsnap.transforms.record_spec import (
     CastFields,
     Constant,
@@ -114,6 +115,35 @@ def test_behind_a_router_a_tombstone_has_headers_of_its_own() -> None:
     )
     assert spec["tombstone"] is not None
     assert spec["tombstone"].headers == (Constant("__op", "d"),)
+
+
+def test_rows_of_snapshots_become_insertions_and_share_the_encoder_of_nothing_else() -> None:
+    plain, inserted = specs_by_operation(), specs_by_operation(ReadToInsertEvent())
+    assert {op: spec for op, spec in inserted.items() if op != "r"} == {
+        op: spec for op, spec in plain.items() if op != "r"
+    }
+    read, insertion = inserted["r"], inserted["c"]
+    assert read is not None
+    assert insertion is not None
+    assert (read.op, read.read_op, insertion.read_op) == ("c", "c", "r")
+    assert read.encoder_key != insertion.encoder_key
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [ExtractNewRecordState(), SetSchemaMetadata("Value", "com.example.Change")],
+    ids=["no envelope", "an envelope of another name"],
+)
+def test_rows_of_snapshots_become_insertions_in_what_debezium_takes_for_envelopes_alone(earlier: Any) -> None:
+    assert specs_by_operation(earlier, ReadToInsertEvent()) == specs_by_operation(earlier)
+
+
+def test_a_condition_behind_a_read_to_insert_sees_an_insertion() -> None:
+    kept = Filter("f", OneOf(("op",), ("r",)))
+    behind, before = specs_by_operation(ReadToInsertEvent(), kept), specs_by_operation(kept, ReadToInsertEvent())
+    assert behind["r"] is None
+    assert before["r"] is not None
+    assert before["r"].read_op == "c"
 
 
 def test_predicates_choose_the_records_that_a_transform_is_asked_about() -> None:

@@ -67,6 +67,21 @@ def test_edits_that_leave_the_added_members_at_the_end_are_read_by_columns() -> 
     assert (form_of(envelope).envelope, form_of(envelope).edited) == (True, EditedRows())
 
 
+def test_rows_of_snapshots_that_look_like_insertions_are_refused_unless_they_are_unwrapped() -> None:
+    inserted = {"transforms": "i", "transforms.i.type": "io.debezium.connector.mysql.transforms.ReadToInsertEvent"}
+    with pytest.raises(ConfigError, match=r"d\.t: ReadToInsertEvent shows rows of snapshots as insertions"):
+        form_of(inserted)
+    # Unwrapped rows show no place, so verify does not ask whether a snapshot has read them.
+    assert form_of({**inserted, **_UNWRAP, "transforms": "i,u"}) == form_of(_UNWRAP)
+    elsewhere = {
+        "transforms.i.predicate": "p",
+        "predicates": "p",
+        "predicates.p.type": "TopicNameMatches",
+        "predicates.p.pattern": "other",
+    }
+    assert form_of({**inserted, **elsewhere}) == form_of({})
+
+
 def test_times_in_another_zone_can_be_read() -> None:
     zoned = {
         "transforms": "z",
