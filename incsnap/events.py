@@ -167,6 +167,7 @@ class Session:
     server: str = ""  #: character set of `collation_server`, the default of a new database
     explicit_timestamps: bool | None = None  #: `explicit_defaults_for_timestamp`; None: not in the event
     time_zone: str = ""  #: `time_zone`, which the event has if the statement depends on it; "" if it has none
+    foreign_key_checks: bool | None = None  #: `foreign_key_checks`; None: not in the event
 
 
 #: A session of which no setting is known.

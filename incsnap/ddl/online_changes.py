@@ -26,7 +26,14 @@ def after_change(
     if change.in_transaction:
         return _behind_created(tables, change), None
     session = change.session
-    after, step = after_statement(tables, change.sql, session.database, session.sql_mode, has_xid=change.has_xid)
+    after, step = after_statement(
+        tables,
+        change.sql,
+        session.database,
+        session.sql_mode,
+        has_xid=change.has_xid,
+        foreign_key_checks=session.foreign_key_checks,
+    )
     if after is not tables:
         watched = tuple(each for each in after.tables if watches(each.table.database))
         after = OnlineTables(watched, tuple(each for each in after.away if watches(each.database)))

@@ -50,15 +50,21 @@ _OF_OTHER_ROWS = frozenset(
 
 
 def after_statement(
-    tables: OnlineTables, sql: str, database: str, sql_mode: int | None = None, *, has_xid: bool = True
+    tables: OnlineTables,
+    sql: str,
+    database: str,
+    sql_mode: int | None = None,
+    *,
+    has_xid: bool = True,
+    foreign_key_checks: bool | None = None,
 ) -> tuple[OnlineTables, OnlineStep | None]:
     """Return the tables of tools behind a statement, and what the statement is to the table that a tool alters.
 
     `tables` are those before the statement. The second is None for a statement that has nothing to do with a tool.
-    `database`: for names without a database. `sql_mode`: of the session, None if unknown. `has_xid`: as in
-    `SchemaChange`.
+    `database`: for names without a database. `sql_mode`, `foreign_key_checks`: of the session, None if unknown.
+    `has_xid`: as in `SchemaChange`.
     """
-    statement = _Statement(tables, sql, database, sql_mode, has_xid=has_xid)
+    statement = _Statement(tables, sql, database, sql_mode, has_xid, foreign_key_checks)
     try:
         statement.follow()
     except NotUnderstood:
@@ -85,8 +91,17 @@ def _are_together(table: TableId, other: TableId) -> bool:
 class _Statement:
     """A statement that is being followed. It changes the tables only if it is read to its end."""
 
-    def __init__(self, before: OnlineTables, sql: str, database: str, sql_mode: int | None, *, has_xid: bool) -> None:
+    def __init__(
+        self,
+        before: OnlineTables,
+        sql: str,
+        database: str,
+        sql_mode: int | None,
+        has_xid: bool,
+        foreign_key_checks: bool | None,
+    ) -> None:
         self._before, self._sql, self._has_xid = before, sql, has_xid
+        self._checks_foreign_keys = foreign_key_checks is not False
         self._words = Words(sql, database, sql_mode)
         self._tables = {each.table.folded: each for each in before.tables}
         self._away = {each.folded: each for each in before.away}
@@ -253,7 +268,13 @@ class _Statement:
                 self._away = {key: each for key, each in self._away.items() if not key.startswith(f"{database}.")}
 
     def _drops_before_swap(self, table: TableId) -> bool:
-        """Whether pt-online-schema-change drops the altered table (`--alter-foreign-keys-method=drop_swap`)."""
+        """Whether pt-online-schema-change drops the altered table (`--alter-foreign-keys-method=drop_swap`).
+
+        The tool does not let the server check foreign keys. A person who drops the table beside triggers of an earlier
+        run mostly does.
+        """
+        if self._checks_foreign_keys:
+            return False
         # An earlier run may have left another copy.
         copies = _copies_of(self.tables(), table)
         if not any(each.tool == PT_OSC and each.is_fed for each in copies):

@@ -249,7 +249,11 @@ def tool_run(tool: str, database: str, alter: str, columns: dict[str, str]) -> t
     definition = ",\n  ".join([*(f"`{name}` {type_}" for name, type_ in columns.items()), "PRIMARY KEY (`id`)"])
     run, swap = divided(pt_osc(database, alter=alter, definition=definition))
     if tool == "drop_swap":  # a value of --alter-foreign-keys-method
-        swap = ["DROP TABLE IF EXISTS t", f"RENAME TABLE `{database}`.`_t_new` TO `{database}`.`t`"]
+        swap = [
+            "SET foreign_key_checks = 0",
+            "DROP TABLE IF EXISTS t",
+            f"RENAME TABLE `{database}`.`_t_new` TO `{database}`.`t`",
+        ]
     return run, swap, "_t_new"
 
 

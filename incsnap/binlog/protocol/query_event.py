@@ -20,6 +20,8 @@ _FIXED: Final = struct.Struct("<IIBHH")
 _XID: Final = 17
 #: Code of the session's time zone.
 _TIME_ZONE: Final = 5
+#: The bit of the flags (code 0) that says that foreign keys are not checked (OPTION_NO_FOREIGN_KEY_CHECKS).
+_NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
 #: Code -> bytes of each status variable of a fixed length (Query_event_status_vars). Others have code of their own
 #: below.
 _STATUS_SIZES: Final = {
@@ -84,7 +86,7 @@ def _query(body: bytes, at: int, charsets: Mapping[int, str]) -> Query:
     client, connection, server = (
         charsets.get(int.from_bytes(collations[place : place + 2], "little"), "") for place in (0, 2, 4)
     )
-    sql_mode, timestamps = variables.get(1), variables.get(16)
+    flags, sql_mode, timestamps = variables.get(0), variables.get(1), variables.get(16)
     session = Session(
         database,
         int.from_bytes(sql_mode, "little") if sql_mode else None,
@@ -93,6 +95,7 @@ def _query(body: bytes, at: int, charsets: Mapping[int, str]) -> Query:
         server,
         bool(timestamps[0]) if timestamps else None,
         variables.get(_TIME_ZONE, b"\0")[1:].decode("utf-8", "replace"),
+        not int.from_bytes(flags, "little") & _NO_FOREIGN_KEY_CHECKS if flags else None,
     )
     has_xid = _XID in variables
     if client:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from incsnap.binlog.protocol.query_event import read_query
@@ -57,10 +59,13 @@ def test_a_statement_tells_the_settings_of_its_session() -> None:
         + b"\x11" + bytes(8) + b"\x12\xff\0"
     )  # fmt: skip
     query = read_query(made.query_body("DROP TABLE t", "böse", status=status), CHARSETS)
-    assert query.session == Session(
-        "böse", modes, "gbk", "latin1", "utf8mb4", explicit_timestamps=True, time_zone="SYSTEM"
-    )
+    assert query.session == Session("böse", modes, "gbk", "latin1", "utf8mb4", True, "SYSTEM", True)
     assert query.has_xid
+
+
+@pytest.mark.parametrize(("status", "checks"), [(b"\0\0\0\0\4", False), (b"\0\xff\xff\xff\xfb", True), (b"", None)])
+def test_a_statement_tells_whether_foreign_keys_are_checked(status: bytes, checks: bool | None) -> None:
+    assert read_query(made.query_body("DROP TABLE t", status=status)).session.foreign_key_checks is checks
 
 
 @pytest.mark.parametrize(
@@ -75,6 +80,6 @@ def test_a_statement_tells_the_settings_of_its_session() -> None:
 )
 def test_settings_that_an_event_does_not_tell_are_unknown(status: bytes, sql_mode: int | None) -> None:
     query = read_query(made.query_body("DROP TABLE t", status=status), CHARSETS)
-    assert query.session == Session("shop", sql_mode)
+    assert replace(query.session, foreign_key_checks=None) == Session("shop", sql_mode)
     assert not query.has_xid
     assert query.sql == "DROP TABLE t"

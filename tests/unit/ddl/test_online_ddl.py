@@ -28,11 +28,13 @@ NOTHING = OnlineTables()
 T = TableId("shop", "t")
 
 
-def _run(*statements: str, before: OnlineTables = NOTHING) -> tuple[OnlineTables, list[OnlineStep | None]]:
+def _run(
+    *statements: str, before: OnlineTables = NOTHING, foreign_key_checks: bool = False
+) -> tuple[OnlineTables, list[OnlineStep | None]]:
     """Follow the statements. Return the tables of tools behind them, and each statement's step."""
     tables, steps = before, []
     for sql in statements:
-        tables, step = after_statement(tables, sql, "shop")
+        tables, step = after_statement(tables, sql, "shop", foreign_key_checks=foreign_key_checks)
         steps.append(step)
     return tables, steps
 
@@ -227,6 +229,16 @@ def test_drop_swap_hides_the_drop_beside_a_copy_that_an_earlier_run_has_left() -
     assert steps[-2] is not None
     assert steps[-2].hides(T)
     assert [table for table, _, _ in _swaps(steps)] == [T]
+
+
+def test_a_drop_that_checks_foreign_keys_is_no_drop_swap() -> None:
+    run = pt_osc()
+    swap = next(number for number, sql in enumerate(run) if sql.startswith("RENAME"))
+    tables, _ = _run(*run[:swap])
+    tables, steps = _run("DROP TABLE IF EXISTS t", "RENAME TABLE _t_new TO t", before=tables, foreign_key_checks=True)
+    assert steps[0] is None or not steps[0].hides(T)
+    assert not tables.away
+    assert not _swaps(steps)
 
 
 def test_a_swap_of_spirit_is_known_whatever_the_spelling_of_the_database() -> None:
