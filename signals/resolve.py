@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from signals.records import AdditionalCondition
 from signals.regex import named, signal_matcher
@@ -24,6 +24,7 @@ class Resolved:
 
     tables: tuple[str, ...]  #: captured tables that a pattern matches
     unknown: tuple[str, ...]  #: patterns that match no captured table, a quoted name without its quotes
+    names: tuple[str, ...] = field(default=(), compare=False)  #: both, in the order of the patterns
 
 
 class _Names:
@@ -73,14 +74,14 @@ def resolve(patterns: Iterable[str], captured: Sequence[str], *, ignore_case: bo
     matching takes longer than `SECONDS`.
     """
     names = _Names(captured)
-    tables: dict[str, None] = {}
-    unknown: dict[str, None] = {}
+    is_known: dict[str, bool] = {}
     for pattern in patterns:
         if matching := names.matched(pattern, ignore_case=ignore_case):
-            tables.update(dict.fromkeys(matching))
+            is_known.update(dict.fromkeys(matching, True))
         else:
-            unknown[named(pattern) or pattern] = None
-    return Resolved(tuple(tables), tuple(unknown))
+            is_known.setdefault(named(pattern) or pattern, False)
+    known, unknown = (tuple(name for name, is_one in is_known.items() if is_one is one) for one in (True, False))
+    return Resolved(known, unknown, tuple(is_known))
 
 
 def conditions_of(conditions: Iterable[AdditionalCondition], tables: Sequence[str]) -> dict[str, str]:

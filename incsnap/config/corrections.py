@@ -153,7 +153,7 @@ def _added(values: Mapping[str, str], inherited: Mapping[str, str]) -> Iterator[
     if _is_first(values):
         for name, value in FIRST_DEFAULTS.items():
             if not values.get(name, "").strip():
-                yield Change("", name, value, "It was the default of Debezium 1.")
+                yield Change(name if name in values else "", name, value, "It was the default of Debezium 1.")
     brokers = next((value for name, value in values.items() if present_name(name) == _HISTORY_BROKERS), "")
     own = values.get(_BROKERS) or values.get(_OWN_BROKERS)
     if brokers and not own and not inherited.get(_BROKERS):

@@ -133,7 +133,8 @@ def _execute(signal: Signal, channel: str, captured: Captured) -> Execute | None
     collections = tuple(
         DataCollection(names[table], conditions.get(table, ""), surrogate, chosen) for table in resolved.tables
     )
-    return Execute(signal.id, collections, resolved.unknown)
+    ordered = tuple(str(names.get(name, name)) for name in resolved.names)
+    return Execute(signal.id, collections, resolved.unknown, names=ordered)
 
 
 def chosen_rows(signal: Signal) -> ChosenRows | None:

@@ -50,6 +50,7 @@ class Execute:
     collections: tuple[DataCollection, ...]  #: tables to read
     unresolved: tuple[str, ...] = ()  #: names and patterns that match no captured table
     reason: str = ""  #: why the planner itself asks; "": a signal or a setting says so
+    names: tuple[str, ...] = ()  #: all tables and unresolved names, in the signal's order; (): tables first
 
 
 @dataclass(frozen=True, slots=True)

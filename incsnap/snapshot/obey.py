@@ -44,8 +44,7 @@ def _execute(state: NextContext, command: Execute) -> None:
     state.recent = [*(each for each in state.recent if each != command.id), command.id][-MAX_RECENT:]
     by_table = {collection.table: collection for collection in reversed(command.collections)}
     requests = [Request(signal, by_table[table]) for table in dict.fromkeys(c.table for c in command.collections)]
-    # Unknown tables end at once, so they come first.
-    names = [*command.unresolved, *(str(request.table) for request in requests)]
+    names = command.names or [*(str(request.table) for request in requests), *command.unresolved]
     reason = {"reason": shorten(command.reason, REASON)} if command.reason else {}
     state.notify(signal, notes.STARTED, data_collections=comma_list(names), **reason)
     state.ask(requests)

@@ -756,6 +756,7 @@ CONFIGURATIONS = {
                 Signal("not-captured", ("no_key",)),
                 Signal("absent", ("absent",)),
                 Signal("absent-and-one", ("absent", "customers")),
+                Signal("one-and-absent", ("customers", "absent")),
                 Signal("listed", ("absent_but_listed",)),
                 Signal("listed-and-one", ("absent_but_listed", "customers")),
                 Signal("by-pattern", ("absent.*",)),

@@ -99,7 +99,10 @@ class Audit:
         if not record.op:
             return key in self._open
         state = self._partitions.get(partition)
-        return record.op == "c" and state is not None and state.newest == _place(record)
+        if record.op != "c" or state is None or state.newest != _place(record):
+            return False
+        # A repetition of the insertion that was last has the same place too.
+        return hash((record.table, record.key, state.newest, "c")) not in self._seen
 
     def _is_repetition(self, record: Record, topic: str, partition: int, phase: int, where: str) -> bool:
         place = _place(record)

@@ -378,6 +378,18 @@ def test_the_defaults_of_debezium_1_are_written_out(given: dict[str, str], added
     assert {each.new: each.value for each in changes} == added
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", FIRST_DEFAULTS)
+def test_an_empty_default_of_debezium_1_is_filled_in(form: str, name: str, tmp_path: Path) -> None:
+    empty = "" if form == "properties" else '""'
+    old = FORMS[form].replace("snapshot.mode", name).replace('"schema_only"', '""').replace("schema_only", empty)
+    (tmp_path / "old").write_text(old)
+    (tmp_path / "new").write_text(correct(tmp_path / "old").text)
+    corrected = read_document(tmp_path / "new")
+    assert {each: corrected[each] for each in FIRST_DEFAULTS} == FIRST_DEFAULTS
+    assert (tmp_path / "new").read_text().count(name) == old.count(name)
+
+
 @pytest.mark.parametrize(
     ("drops", "handling", "mode"),
     [

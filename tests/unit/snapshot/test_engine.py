@@ -47,7 +47,7 @@ def test_a_signal_is_told_from_start_to_completion() -> None:
     job.until_done()
 
     assert job.notified() == [
-        ("s", "STARTED", "db.nothing,db.a,db.b"),
+        ("s", "STARTED", "db.a,db.b,db.nothing"),
         ("s", "TABLE_SCAN_COMPLETED", "UNKNOWN_SCHEMA"),
         ("s", "TABLE_SCAN_COMPLETED", "EMPTY"),
         ("s", "TABLE_SCAN_COMPLETED", "SUCCEEDED"),
