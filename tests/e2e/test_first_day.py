@@ -114,7 +114,8 @@ def test_the_settings_of_a_first_day_are_obeyed(play: CapturedDatabase, excluded
         job.wait_until("the metrics show it too", lambda: metric in _metrics(port))
         play.signal_by_row("smaller", "incsnap-throttle", {"chunk-rows": 100})
         job.wait_until("the limit is shown", lambda: _limits(play)[-1:] == [("chunk-rows", 100)])
-        job.wait_until("chunks are smaller", lambda: 100 in _rows_in_chunks(play, orders))
+        # On a busy machine the latency target makes chunks smaller still.
+        job.wait_until("chunks are smaller", lambda: 0 < max(_rows_in_chunks(play, orders), default=0) <= 100)
         play.signal_by_row("faster", "incsnap-throttle", {"rows-per-second": 0, "chunk-rows": 0})
         job.wait_until("the snapshot's end", lambda: notices.completed("first"))
         play.drain(job)
