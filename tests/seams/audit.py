@@ -102,7 +102,7 @@ class Audit:
         if record.op != "c" or state is None or state.newest != _place(record):
             return False
         # A repetition of the insertion that was last has the same place too.
-        return hash((record.table, record.key, state.newest, "c")) not in self._seen
+        return _mark(record) not in self._seen
 
     def _is_repetition(self, record: Record, topic: str, partition: int, phase: int, where: str) -> bool:
         place = _place(record)
@@ -110,7 +110,7 @@ class Audit:
         if state.phase != phase:
             state.last, state.phase = state.newest, phase
         state.newest = place
-        mark = hash((record.table, record.key, place, record.op))
+        mark = _mark(record)
         first = self._seen.get(mark)
         self._seen[mark] = phase
         if first is None:
@@ -149,6 +149,11 @@ class Audit:
 def _place(record: Record) -> RowPlace:
     file, pos, row = record.place
     return file_number(file), pos, row
+
+
+def _mark(record: Record) -> int:
+    """Return a number that a change and its repetition share."""
+    return hash((record.table, record.key, _place(record), record.op))
 
 
 def _padded(value: Any) -> Any:
