@@ -275,6 +275,8 @@ def test_another_log_bin_with_a_snapshot_in_flight_loses_and_reorders_nothing(
         before = job.offset
         job.close()
         assert before.stream.file.startswith("binlog.")
+        # The server is killed. Only what InnoDB has written to its own log survives another log_bin.
+        server.run("FLUSH BINARY LOGS")
     with started(data, "--log-bin=newlog", *index) as server:
         server.run("UPDATE shop.t SET v = 'row 1 newer' WHERE id = 1")
         job.settings = settings(server)
@@ -303,6 +305,25 @@ def test_another_log_bin_with_a_snapshot_in_flight_loses_and_reorders_nothing(
             assert set(of_row_1[of_row_1.index("row 1 newer") :]) == {"row 1 newer"}
         finally:
             job.close()
+
+
+def test_gtids_that_an_older_copy_of_the_data_gives_again_in_another_log_bin_are_refused(
+    data: Path, tmp_path: Path
+) -> None:
+    with started(data, "--log-bin=binlog") as server:
+        server.run(*CREATION)
+        server.insert(1)
+        server.run("FLUSH BINARY LOGS")
+    shutil.copytree(data, tmp_path / "older")
+    with started(data, "--log-bin=binlog") as server:
+        server.insert(2)
+        with tail(BEGIN, server) as running:
+            before = advanced(running, BEGIN, server, server.uuid)
+    with started(tmp_path / "older", "--log-bin=newlog") as server:
+        server.insert(3)
+        assert GtidSet.parse(server.executed()) == before.delivered
+        with tail(before, server) as restarted:
+            assert "has begun its binlog anew, with other transactions" in refused(restarted, before)
 
 
 def test_files_of_another_log_bin_have_no_order() -> None:

@@ -105,14 +105,12 @@ def refuse_reused(connection: Any, at: BinlogPosition, delivered: GtidSet) -> No
     """Raise OffsetError if the new binlog has other transactions of this server under delivered GTIDs.
 
     These transactions would be left out. Transactions of another source are the same ones, sent to this server again. A
-    change of `log_bin` alone loses no GTID.
+    change of `log_bin` alone gives no GTID again. A server that was killed and then started with another `log_bin`
+    loses its last transactions, for it does not find them in its new binlog, and gives their GTIDs again.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
         executed, purged = (GtidSet.parse(str(text)) for text in cursor.fetchone())
-        cursor.execute("SHOW BINARY LOGS")
-        if all(base_name(str(row[0])) != base_name(at.file) for row in cursor.fetchall()):
-            return
     server = server_of(at.server_uuid)
     reused = delivered - (delivered - (executed - purged))
     own = GtidSet({source: spans for source, spans in reused if source[0] == server})
