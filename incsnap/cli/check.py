@@ -40,7 +40,7 @@ from incsnap.mysql import preflight
 from incsnap.mysql.online_tables import captured_tables
 from incsnap.mysql.preflight import Finding
 from incsnap.mysql.session import QueryRefusedError, connect
-from incsnap.planner.online_ddl import names_at
+from incsnap.planner.online_ddl import online_tables_at
 from incsnap.tables import TableId
 from incsnap.tasks.formats import reach_registries
 
@@ -66,7 +66,7 @@ def all_findings(settings: Settings) -> list[Finding]:
         problem = f"{shorten(settings.checkpoint_location)} cannot be read: {shorten(error)}"
         repair = "Set checkpoint.location to a folder, or to a URI that pyarrow knows (file:, s3a:, hdfs:)"
         findings.append(Finding("checkpoint.location", problem, repair))
-    of_tools = names_at(settings, saved)
+    of_tools = online_tables_at(settings, saved).names()
     findings += preflight.findings(settings, saved.stream.delivered if saved is not None else None, of_tools)
     asked = cluster_check(
         ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer),
@@ -138,7 +138,7 @@ def _write_and_delete(location: str) -> None:
 def _topics(settings: Settings, of_tools: Collection[str]) -> list[str]:
     """Return the topics of the present tables and the control topics.
 
-    Without an answer of MySQL the tables' are left out. `of_tools`: those that have none, as `names_at` returns them.
+    Without an answer of MySQL the tables' are left out. `of_tools`: those that have none, in lower case.
     """
     tables: list[TableId] = []
     with (

@@ -13,6 +13,7 @@ from incsnap.config.settings import Settings
 from incsnap.errors import ConfigError
 from incsnap.monitoring.signal_sender import send_signal
 from incsnap.monitoring.signalled_tables import table_warnings
+from incsnap.planner.online_ddl import online_tables_at_newest
 from signals import exact_json, send
 from signals.parse import SIGNALLED_LIMITS
 
@@ -160,7 +161,7 @@ def _check(settings: Settings, kind: str, tables: tuple[str, ...]) -> None:
 
     Raise ConfigError if `execute-snapshot` names only tables that cannot be read.
     """
-    warnings = table_warnings(settings, kind, tables)
+    warnings = table_warnings(settings, kind, tables, online_tables_at_newest(settings))
     if warnings.unchecked:
         output.warning(warnings.unchecked)
     for finding in warnings.findings:

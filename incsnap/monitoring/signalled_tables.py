@@ -10,7 +10,7 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.config.settings import Settings
-from incsnap.ddl.online_tables import OnlineTable
+from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.errors import IncsnapError
 from incsnap.mysql import catalog
 from incsnap.mysql.online_tables import tables_of_tools
@@ -32,14 +32,15 @@ class TableWarnings:
     is_useless: bool = False  #: whether the signal asks for a snapshot and names no table that can be read
 
 
-def table_warnings(settings: Settings, kind: str, tables: Sequence[str]) -> TableWarnings:
+def table_warnings(settings: Settings, kind: str, tables: Sequence[str], known: OnlineTables) -> TableWarnings:
     """Return what is wrong with the tables of a signal of the type `kind`.
 
+    `known`: tables of tools that the job's checkpoint knows.
     A signal that stops a snapshot is never useless: its table may have been dropped.
     """
     unchecked = ""
     try:
-        signalled = signalled_tables(settings, tables)
+        signalled = signalled_tables(settings, tables, known)
         findings, nothing_left = signalled.findings, not signalled.readable
     except (IncsnapError, TimeoutError) as error:
         unchecked = f"It is not checked on MySQL whether the tables exist: {error}"
@@ -69,7 +70,7 @@ def never_captured(settings: Settings, patterns: Sequence[str]) -> dict[str, Fin
     return findings
 
 
-def signalled_tables(settings: Settings, patterns: Sequence[str]) -> SignalledTables:
+def signalled_tables(settings: Settings, patterns: Sequence[str], known: OnlineTables) -> SignalledTables:
     """Return the tables that the names and regular expressions `patterns` of a signal mean, as the job resolves them.
 
     Raise IncsnapError if MySQL does not answer, and TimeoutError if the matching takes too long.
@@ -77,7 +78,8 @@ def signalled_tables(settings: Settings, patterns: Sequence[str]) -> SignalledTa
     with closing(connect(settings.mysql, read_timeout=30.0)) as connection:
         user = account(connection)
         captured = catalog.tables(connection, settings.tables)
-        of_tools = {each.table.folded: each for each in tables_of_tools(connection, settings).certain()}
+        listed = (*known.certain(), *tables_of_tools(connection, settings).certain())
+        of_tools = {each.table.folded: each for each in listed}
         data = [table for table in captured if table != settings.tables.signal_table]
         names = {str(table): table for table in data if table.folded not in of_tools}
         ignore_case = catalog.lower_case_table_names(connection) != 0

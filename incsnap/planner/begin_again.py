@@ -38,6 +38,7 @@ from incsnap.mysql.lost_place import lost_behind
 from incsnap.mysql.session import connect, dial
 from incsnap.planner.gap_lists import closed_positions, open_positions
 from incsnap.planner.kafka_state import fence_others
+from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.planner.planner import first_position
 from incsnap.planner.start_snapshot import first_positions
 from incsnap.snapshot.context import Request, Scan, SnapshotContext
@@ -72,7 +73,7 @@ def begin_again_where_lost(settings: Settings, root: str) -> None:
     if not lost:
         return
     log.warning("The job cannot go on from its offset: %s", lost)
-    job = _first(settings, newest, compares=compares)
+    job = _first(settings, files, newest, compares=compares)
     fence_others(settings, job.layout.buckets)
     if compares:
         GapFiles(files, job.job_id).open(job.stream.delivered)
@@ -139,15 +140,17 @@ def _sent(offset: Offset) -> GtidSet:
     return stream.delivered | GtidSet.parse(stream.open_gtid)
 
 
-def _first(settings: Settings, lost: Offset, *, compares: bool) -> Offset:
+def _first(settings: Settings, files: Files, lost: Offset, *, compares: bool) -> Offset:
     """Return the first offset of the new job. `lost` is the offset that the old job cannot go on from.
 
     `compares`: the tables are compared with the topics, and not all of their rows are read.
     """
     job = another_job(settings, lost, StartPlace())
+    with closing(connect(settings.mysql)) as connection:
+        online = OnlineDdl(settings, files).begun_again(lost, connection)
     before = job.signal_positions
     own = open_positions() if compares else {**closed_positions(before), **first_positions(settings.snapshot)}
-    return replace(job, signal_positions={**before, **own})
+    return replace(job, signal_positions={**before, **own}, online=online)
 
 
 def another_job(settings: Settings, before: Offset, place: StartPlace) -> Offset:

@@ -16,6 +16,7 @@ from pymysql.connections import Connection
 from incsnap.binlog.buffer_position import Advance
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.first_offset import kept_first_offset
 from incsnap.checkpoint.location import own_part
 from incsnap.checkpoint.object_store import set_access
 from incsnap.checkpoint.status import newest_offset
@@ -29,7 +30,8 @@ from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.table_definition import Definitions
 from incsnap.errors import IncsnapError, StoreFailed
 from incsnap.events import SchemaChange
-from incsnap.mysql.catalog import database_charsets, shape_of
+from incsnap.mysql.catalog import database_charsets, shape_of, tables
+from incsnap.mysql.online_tables import online_tables
 from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, NotCertain
 from incsnap.planner.newly_watched import NewlyWatched
 from incsnap.snapshot.commands import Command, Report
@@ -65,6 +67,20 @@ class OnlineDdl:
     def keep(self, online: OnlineTables) -> str:
         """Write the tables of tools beside the checkpoint. Return the file's name, "" if there are none."""
         return self._files.keep(online) if online.tables or online.away else ""
+
+    def begun_again(self, before: Offset, connection: Connection[Any]) -> str:
+        """Write the tables of tools for a job that begins again, and return the file's name, "" if there are none.
+
+        The server shows runs that are under way. Only the offset `before` of the old job tells which tables are former
+        ones. Raise CheckpointDamaged if the file of `before` is missing or torn.
+        """
+        if not self.leaves_out:
+            return ""
+        kept = self._files.read(before.online) if before.online else OnlineTables()
+        existing = tables(connection, self._included.of_whole_databases())
+        names = {table.folded for table in existing}
+        former = (each for each in kept.tables if each.role == "former" and each.table.folded in names)
+        return self.keep(OnlineTables((*former, *online_tables(connection, existing).tables)))
 
     def forget(self, end: Offset) -> None:
         """Delete files that are not needed any more. The batch that ends at `end` is done."""
@@ -145,8 +161,8 @@ def _without_rows(online: OnlineTables, written: Collection[str]) -> OnlineTable
     return online if len(left) == len(online.tables) else replace(online, tables=left)
 
 
-def names_at(settings: Settings, saved: Offset | None) -> frozenset[str]:
-    """Return the tables that the offset `saved` knows as those of tools for online schema changes, in lower case.
+def online_tables_at(settings: Settings, saved: Offset | None) -> OnlineTables:
+    """Return the tables that the offset `saved` knows as those of tools for online schema changes.
 
     A table that a copy has replaced has no trace of the tool on the server.
     """
@@ -154,17 +170,22 @@ def names_at(settings: Settings, saved: Offset | None) -> frozenset[str]:
     if saved is not None:
         with suppress(CheckpointDamaged, StoreFailed, OSError, ValueError):  # the start of the job says what is wrong
             online = OnlineDdl(settings, Files(own_part(settings.checkpoint_location))).at(saved)
-    return frozenset() if online is None else online.names()
+    return online or OnlineTables()
 
 
-def names_at_newest(settings: Settings) -> frozenset[str]:
-    """Return what `names_at` returns for the newest committed offset; nothing if the checkpoint cannot be read."""
+def online_tables_at_newest(settings: Settings) -> OnlineTables:
+    """Return what `online_tables_at` returns for the newest committed offset.
+
+    If no batch is done, that is the job's first offset. Return no table if the checkpoint cannot be read.
+    """
     set_access(settings.checkpoint_location, settings.store)
     try:
-        saved = newest_offset(settings.checkpoint_location.rstrip("/"), "commits")
+        saved = newest_offset(settings.checkpoint_location.rstrip("/"), "commits") or kept_first_offset(
+            Files(own_part(settings.checkpoint_location))
+        )
     except (IncsnapError, OSError, ValueError):
-        return frozenset()
-    return names_at(settings, saved)
+        return OnlineTables()
+    return online_tables_at(settings, saved)
 
 
 def _reports(

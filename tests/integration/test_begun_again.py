@@ -23,11 +23,13 @@ from incsnap.mysql.lost_place import lost_behind
 from incsnap.mysql.preflight import findings
 from incsnap.mysql.session import connect as connect_by
 from incsnap.planner.begin_again import begin_again_where_lost
+from incsnap.planner.online_ddl import online_tables_at
 from incsnap.snapshot.offset import Offset
 from lab.addresses import MySqlAddress
 from lab.mysql_client import connect
 from signals import send
 from tests.support.mysql_versions import reset_statement
+from tests.support.online_runs import gh_ost
 from tests.support.planned_job import PlannedJob, settings_of
 from tests.support.purging import purge_binlog
 
@@ -282,6 +284,33 @@ def test_a_pause_of_the_old_job_does_not_hold_the_tables_back(shop: Shop) -> Non
 
     assert set(shop.notified(again, "COMPLETED")) == {f"initial-{again.offset.job_id}", "mine"}
     assert shop.sent(again) == [("r", 1, 2)]
+
+
+def test_the_new_job_knows_the_tables_of_tools(shop: Shop) -> None:
+    def swap_of(run: list[str]) -> int:
+        return next(number for number, sql in enumerate(run) if sql.startswith("rename"))
+
+    job = shop.start()
+    until_read(job)
+    ended, running = gh_ost("shop", "b", drops_old=False), gh_ost("shop", "a")
+    swap = swap_of(ended)
+    shop.run(*ended[:swap], "INSERT INTO shop._b_gho (id, v) SELECT id, v FROM shop.b", *ended[swap:])
+    job.batches_until(
+        lambda: online_tables_at(shop.settings(), job.offset).names() == {"shop._b_del"}, "the swap of gh-ost"
+    )
+    shop.stop(job)
+    swap = swap_of(running)
+    shop.run(*running[:swap], "UPDATE shop.a SET v = 2")
+    shop.purge()
+
+    again = shop.start()
+    until_read(again)
+    shop.run("INSERT INTO shop._a_gho (id, v) SELECT id, v FROM shop.a", *running[swap:], "UPDATE shop.a SET n = 3")
+    again.batches_until(lambda: ("u", 1, 2) in shop.sent(again), "an update behind the second swap")
+
+    assert [shop.sent(again, table) for table in ("a", "b")] == [[("r", 1, 2), ("u", 1, 2)], [("r", 1, 1)]]
+    tools = [f"{shop.prefix}.shop.{name}" for name in ("_b_del", "_a_gho", "_a_ghc", "_a_del")]
+    assert [again.of(topic) for topic in tools] == [[]] * 4
 
 
 def test_a_producer_of_the_old_job_is_fenced(shop: Shop) -> None:

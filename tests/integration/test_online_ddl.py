@@ -15,7 +15,7 @@ import pytest
 from incsnap.binlog.tail import Tail
 from incsnap.checkpoint.files import Files
 from incsnap.config.settings import StartPlace
-from incsnap.planner.online_ddl import OnlineDdl, names_at
+from incsnap.planner.online_ddl import OnlineDdl, online_tables_at
 from tests.support.online_migration import Migration, migrations, wait_patiently
 from tests.support.online_runs import gh_ost, pt_osc, resumed, revert, spirit
 from tests.support.planned_job import read_to_the_end
@@ -205,8 +205,8 @@ def test_a_start_knows_the_former_table_that_a_run_has_left(make: Any, tmp_path:
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "incsnap").symlink_to(migration.root)
     settings = migration.settings.model_copy(update={"checkpoint_location": str(tmp_path / "checkpoint")})
-    assert names_at(settings, migration.job.offset) == {f"{migration.database}._t_del"}
-    assert names_at(settings, None) == frozenset()
+    assert online_tables_at(settings, migration.job.offset).names() == {f"{migration.database}._t_del"}
+    assert not online_tables_at(settings, None).tables
 
 
 def test_a_real_table_with_such_a_name_is_captured(make: Any) -> None:

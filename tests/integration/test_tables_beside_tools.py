@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
 from pymysql.cursors import Cursor
 
 from incsnap.checkpoint.files import Files
+from incsnap.checkpoint.gap_files import GapFiles
 from incsnap.checkpoint.location import own_part
 from incsnap.cli.main import commands
 from incsnap.config.settings import Settings
@@ -20,6 +21,8 @@ from incsnap.gtid import GtidSet
 from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.snapshot.offset import Offset, TopicLayout
 from incsnap.tables import TableId
+from incsnap.verify.allowance import Allowance
+from incsnap.verify.gap import GapCourse
 from incsnap.verify.verification import Choice, verify_tables
 from lab.addresses import MySqlAddress
 from lab.running_job import write_properties
@@ -64,6 +67,19 @@ def test_verify_compares_all_tables_but_those_of_tools(settings: Settings, datab
     assert {table for table, why in captured.items() if why.endswith("does not exist.")} == {"_t_ghc", "_t_gho", "u_v2"}
 
 
+def write_former_table(settings: Settings, database: str) -> TableId:
+    """Write a checkpoint that knows `_t_del` as a former table of gh-ost, and return the table."""
+    former, of = TableId(database, "_t_del"), TableId(database, "t")
+    known = OnlineTables((OnlineTable(former, "gh-ost", "former", of, "a swap"),))
+    name = OnlineDdl(settings, Files(own_part(settings.checkpoint_location))).keep(known)
+    offset = Offset("job", 1, StreamPosition(GtidSet(), "", 0), TopicLayout(1), online=name)
+    for log, content in (("offsets", json.dumps(offset.dump())), ("commits", "{}")):
+        path = Path(settings.checkpoint_location) / "spark" / log / "1"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"v1\n{{}}\n{content}")
+    return former
+
+
 def test_verify_leaves_out_a_former_table_that_the_checkpoint_knows(
     settings: Settings, cursor: Cursor, database: str, tmp_path: Path
 ) -> None:
@@ -72,23 +88,39 @@ def test_verify_leaves_out_a_former_table_that_the_checkpoint_knows(
     settings = settings.model_copy(update={"checkpoint_location": str(tmp_path / "checkpoint")})
     no_topic = f"Topic {settings.topic_prefix}.{database}._t_del does not exist."
     assert refusals(settings) == {"t": "", "u": "", "_t_del": no_topic}
-    former, of = TableId(database, "_t_del"), TableId(database, "t")
-    known = OnlineTables((OnlineTable(former, "gh-ost", "former", of, "a swap"),))
-    name = OnlineDdl(settings, Files(own_part(settings.checkpoint_location))).keep(known)
-    offset = Offset("job", 1, StreamPosition(GtidSet(), "", 0), TopicLayout(1), online=name)
-    for log, content in (("offsets", json.dumps(offset.dump())), ("commits", "{}")):
-        path = tmp_path / "checkpoint" / "spark" / log / "1"
-        path.parent.mkdir(parents=True)
-        path.write_text(f"v1\n{{}}\n{content}")
+    former = write_former_table(settings, database)
     assert refusals(settings) == {"t": "", "u": ""}
     assert refusals(settings, str(former)) == {"_t_del": no_topic}
     captured = refusals(settings.model_copy(update={"online_ddl_tables": "capture"}))
     assert captured["_t_del"] == no_topic
 
 
-def test_a_signal_of_all_tables_does_not_name_those_of_tools(
-    settings: Settings, mysql_address: MySqlAddress, database: str, tmp_path: Path
+def test_the_repair_behind_a_gap_leaves_out_a_former_table_that_the_checkpoint_knows(
+    settings: Settings, cursor: Cursor, database: str, tmp_path: Path
 ) -> None:
+    cursor.execute("CREATE TABLE _t_del (id INT NOT NULL, PRIMARY KEY (id))")
+    cursor.execute("INSERT INTO _t_del VALUES (1)")
+    settings = settings.model_copy(update={"checkpoint_location": str(tmp_path / "checkpoint")})
+    root, no_spark = own_part(settings.checkpoint_location), cast(Any, None)
+
+    def read_whole(job: str) -> dict[str, str]:
+        """Repair all tables, and return those that are read whole, each with the reason."""
+        GapFiles(Files(root), job).open(GtidSet())
+        course = GapCourse(no_spark, settings, root, job, Allowance())
+        assert course.is_open()
+        course.run(alone=False)
+        return {each.table: each.reason for answer in course.answers for each in answer.tables}
+
+    former = TableId(database, "_t_del")
+    assert [*read_whole("before")] == [former.sql]
+    write_former_table(settings, database)
+    assert read_whole("behind") == {}
+
+
+def test_a_signal_of_all_tables_does_not_name_those_of_tools(
+    settings: Settings, cursor: Cursor, mysql_address: MySqlAddress, database: str, tmp_path: Path
+) -> None:
+    cursor.execute("CREATE TABLE _t_del (id INT NOT NULL, PRIMARY KEY (id))")
     lines = {
         **mysql_address.properties(),
         "topic.prefix": "p",
@@ -108,9 +140,13 @@ def test_a_signal_of_all_tables_does_not_name_those_of_tools(
 
     code, text = signal(rf"{database}\..*")
     assert (code, "warning" in text) == (0, False)
-    code, text = signal(rf"{database}\._.*")
+    code, text = signal(rf"{database}\._.*_gho")
     assert (code, "no captured table" in text) == (2, True)
     code, text = signal(f"{database}._t_gho")
     assert code == 2
     assert f"{database}._t_gho belongs to gh-ost, which alters {database}.t" in text
-    assert len(SignalFile(tmp_path / "signals").poll(None).records) == 1
+    assert signal(f"{database}._t_del")[0] == 0
+    write_former_table(settings.model_copy(update={"checkpoint_location": lines["checkpoint.location"]}), database)
+    code, text = signal(f"{database}._t_del")
+    assert (code, f"{database}._t_del belongs to gh-ost" in text) == (2, True)
+    assert len(SignalFile(tmp_path / "signals").poll(None).records) == 2

@@ -15,6 +15,7 @@ from incsnap.events import StreamPosition
 from incsnap.gtid import GtidSet
 from incsnap.planner import begin_again
 from incsnap.planner.gap_lists import GapLists, closed_positions, is_unrepaired, open_positions
+from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.planner.signal_commands import CapturedTables
 from incsnap.snapshot.commands import ChosenRows, DataCollection, Stop
 from incsnap.snapshot.context import Request, SnapshotContext
@@ -42,6 +43,7 @@ def test_a_comparison_that_the_new_job_does_not_make_is_not_waited_for(
     monkeypatch.setattr(begin_again, "connect", lambda _: BytesIO())
     monkeypatch.setattr(begin_again, "lost_behind", lambda *_: "the binlog is purged")
     monkeypatch.setattr(begin_again, "first_position", lambda *_: Offset("new", 0, _STREAM, TopicLayout(1)))
+    monkeypatch.setattr(OnlineDdl, "begun_again", lambda *_: "")
     monkeypatch.setattr(begin_again, "fence_others", lambda *_: None)
 
     begin_again.begin_again_where_lost(settings, root)

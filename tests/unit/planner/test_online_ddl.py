@@ -15,7 +15,7 @@ from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.ddl.statements import schema_change
 from incsnap.events import OnlineStep, SchemaChange, Session, StreamPosition
 from incsnap.gtid import GtidSet
-from incsnap.planner import newly_watched
+from incsnap.planner import newly_watched, online_ddl
 from incsnap.planner.new_tables import FilterFiles, brings_tables, first_filter
 from incsnap.planner.online_ddl import OnlineDdl
 from incsnap.snapshot.commands import Command, Report
@@ -196,3 +196,19 @@ def test_a_statement_brings_a_table_unless_the_table_is_a_tools(sql: str, hides:
     assert change is not None
     step = OnlineStep(hidden=frozenset({TableId("shop", "u")})) if hides else OnlineStep()
     assert brings_tables(replace(change, online=step), lambda table: table.database == "shop") == brings
+
+
+def test_a_job_that_begins_again_knows_the_former_tables_and_the_runs_under_way(
+    online: OnlineDdl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stays, gone = (
+        OnlineTable(TableId("shop", name), "gh-ost", "former", _T, "a swap") for name in ("_t_del", "_u_del")
+    )
+    ended = OnlineTable(_REAL, "spirit", "copy", _T, "its name")
+    running = OnlineTable(_COPY, "gh-ost", "copy", _T, "its name, beside shop._t_ghc")
+    before = _offset(7, online.keep(OnlineTables((stays, gone, ended), away=(_T,))))
+    existing = [_T, stays.table, _COPY]
+    monkeypatch.setattr(online_ddl, "tables", lambda *_: existing)
+    monkeypatch.setattr(online_ddl, "online_tables", lambda _, tables: OnlineTables((running,) * (tables == existing)))
+
+    assert online.at(_offset(0, online.begun_again(before, _NO_CONNECTION))) == OnlineTables((stays, running))
