@@ -13,14 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from incsnap.columns.packets import Mask, Packets, Spans
+from incsnap.columns.packets import KEEP, Mask, Packets, Spans
 from incsnap.columns.variable import bitmap, fixed
 
 #: Offsets of Arrow views are int32, so a larger block is given as several buffers that begin 1 GiB (2**30) apart.
 _VIEW_BUFFER_BITS = 30
 _INLINE = 12
-#: _KEEP[n] has the low n bytes of a word set.
-_KEEP = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 
 
 def integers(spans: Spans, width: int, *, signed: bool, big: bool = False, offset: int = 0) -> NDArray[Any]:
@@ -78,14 +76,14 @@ def views(spans: Spans) -> pa.Array:
     long = lengths > _INLINE
     all_long = bool(long.all())
     # First word: length, then the first four bytes (all that there are, when fewer).
-    out[:, 0] = low | ((head if all_long else head & _KEEP[np.minimum(lengths, 4)]) << np.uint64(32))
+    out[:, 0] = low | ((head if all_long else head & KEEP[np.minimum(lengths, 4)]) << np.uint64(32))
     # Second word: buffer number and offset, or bytes 5 to 12 of a short value.
     buffer_number = spans.start >> _VIEW_BUFFER_BITS
     offset = spans.start - (buffer_number << _VIEW_BUFFER_BITS)
     out[:, 1] = buffer_number | (offset << 32)
     if not all_long:
         short = np.flatnonzero(~long)
-        rest = words[spans.start[short] + 4] & _KEEP[np.clip(lengths[short] - 4, 0, 8)]
+        rest = words[spans.start[short] + 4] & KEEP[np.clip(lengths[short] - 4, 0, 8)]
         out[short, 1] = rest
     whole = pa.py_buffer(data)
     step = 1 << _VIEW_BUFFER_BITS

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from incsnap.columns.arrow import BytesArray
-from incsnap.columns.packets import PAD, Packets, Spans
+from incsnap.columns.packets import KEEP, PAD, Packets, Spans
 from incsnap.columns.variable import split
 
 Hashes = npt.NDArray[np.uint64]
@@ -20,8 +20,8 @@ _SHIFT = np.uint64(33)
 _MASK = (1 << 64) - 1
 #: Words that are mixed at once, 256 KiB, which the processor's cache holds.
 _TOGETHER = 32_768
-_NOTHING = pa.scalar(b"", pa.binary())
-_PADS = pa.array([bytes(count) for count in range(8)], pa.binary())
+#: The greatest number of 16 bits.
+_NARROW = (1 << 16) - 1
 
 
 def spans_of(column: BytesArray) -> Spans:
@@ -38,8 +38,8 @@ def spans_of(column: BytesArray) -> Spans:
     return Spans(Packets.padded(data) if is_padded else Packets.of(data.data), begin, length)
 
 
-def hash64(column: BytesArray, seed: int = 0) -> Hashes:
-    """Return a hash of 64 bits for each value of a binary array; a null has that of no bytes.
+def hash64(column: BytesArray | Spans, seed: int = 0) -> Hashes:
+    """Return a hash of 64 bits for each value of a binary array, or of spans; a null has that of no bytes.
 
     Two unequal values have equal hashes once in 2**64 pairs. This holds for chance, not against somebody who looks for
     such a pair: give a `seed` that nobody knows. Values that differ in eight aligned bytes only never have equal
@@ -48,40 +48,41 @@ def hash64(column: BytesArray, seed: int = 0) -> Hashes:
     Each word is mixed with its place in the value, and the mixed words are added. So a group of values with equally
     many words is one matrix.
     """
-    column = column.fill_null(b"") if column.null_count else column
-    offsets, _ = split(column)
-    length = np.diff(offsets).astype(np.int64)
-    counts = (length + 7) >> 3
-    order = None
-    if len(counts) and not bool((counts == counts[0]).all()):
-        order = np.argsort(counts, kind="stable")
-        column, counts, length = column.take(pa.array(order)), counts[order], length[order]
-    words = _words(column, length)
+    spans = column if isinstance(column, Spans) else spans_of(column)
+    length = spans.lengths
     hashes = length.astype(np.uint64)
     hashes *= _GOLDEN
     hashes ^= np.uint64(seed & _MASK)
-    values, begin = np.unique(counts, return_index=True)
-    ends, at = [*begin.tolist(), len(counts)], 0
-    for count, row, last in zip(values.tolist(), ends[:-1], ends[1:], strict=True):
+    counts = (length + 7) >> 3
+    for count, rows in _groups(counts):
         places = _places(count, seed)
-        step = max(1, _TOGETHER // max(1, count))
-        for first in range(row, last, step):
-            rows = min(step, last - first)
-            hashes[first : first + rows] += _mixed(words[at : at + rows * count].reshape(rows, count), places)
-            at += rows * count
+        step = max(1, _TOGETHER // count)
+        for first in range(0, len(rows), step):
+            some = rows[first : first + step]
+            hashes[some] += _mixed(_words(spans, count, some), places)
     _finish(hashes)
-    if order is None:
-        return hashes
-    ordered = np.empty_like(hashes)
-    ordered[order] = hashes
-    return ordered
+    return hashes
 
 
-def _words(column: BytesArray, length: npt.NDArray[np.int64]) -> Hashes:
-    """Return the values one after the other as words. Zero bytes fill the last word of each."""
-    padded = pc.binary_join_element_wise(column, _PADS.take(pa.array(-length & 7)), _NOTHING)
-    offsets, data = split(padded)
-    return data[int(offsets[0]) : int(offsets[-1])].view("<u8")
+def _groups(counts: npt.NDArray[np.int64]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Yield each count but 0, and the indexes of its values."""
+    # NumPy sorts 16 bits in a fifth of the time of 64.
+    narrow = counts.astype(np.uint16) if len(counts) and int(counts.max()) <= _NARROW else counts
+    order = np.argsort(narrow, kind="stable")
+    values, begin = np.unique(narrow[order], return_index=True)
+    for count, rows in zip(values.tolist(), np.split(order, begin[1:]), strict=True) if len(values) else ():
+        if count:
+            yield count, rows
+
+
+def _words(spans: Spans, count: int, rows: npt.NDArray[np.int64]) -> Hashes:
+    """Return the values at the indexes `rows` as lines of `count` words. Zero bytes fill the last word of each."""
+    packets = spans.packets
+    # One element of NumPy for each value: it copies the whole value at once.
+    values = np.ndarray((len(packets.data) - 8 * count + 1,), f"V{8 * count}", packets.data.data, strides=(1,))
+    words = values[spans.start[rows]].view("<u8").reshape(len(rows), count)
+    words[:, -1] &= KEEP[spans.lengths[rows] - 8 * (count - 1)]
+    return words
 
 
 def _places(count: int, seed: int) -> Hashes:
@@ -109,6 +110,20 @@ def _finish(hashes: Hashes) -> None:
         hashes ^= hashes >> _SHIFT
         hashes *= factor
     hashes ^= hashes >> _SHIFT
+
+
+def sorting(hashes: Hashes) -> npt.NDArray[np.int64]:
+    """Return the order that sorts `hashes`. Equal ones stay in their order.
+
+    It takes a third of the time of NumPy's stable sort, for most hashes occur once.
+    """
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    is_same = ordered[1:] == ordered[:-1]
+    if is_same.any():
+        tied = np.flatnonzero(np.append(is_same, False) | np.append(False, is_same))
+        order[tied] = order[tied][np.lexsort((order[tied], ordered[tied]))]
+    return order
 
 
 def crc32(column: BytesArray) -> npt.NDArray[np.uint32]:

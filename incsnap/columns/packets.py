@@ -18,6 +18,8 @@ Mask = NDArray[np.bool_]
 
 #: How many zero bytes stand behind the block.
 PAD = 64
+#: KEEP[n] has the low n bytes of a word set.
+KEEP = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from incsnap.columns.hashing import sorting
 from incsnap.verify.record_reading import DELETION, ROW, TOMBSTONE
 
 Numbers = npt.NDArray[Any]
@@ -56,10 +57,10 @@ def match(rows: HashedRows, records: HashedRecords, *, tombstones: bool) -> Diff
 
     `tombstones`: whether a tombstone belongs behind each deletion of the topic.
     """
-    order = np.argsort(records.key, kind="stable")
+    order = sorting(records.key)
     last = _last_records(records, order)
     keys = records.key[last]
-    by_key = np.argsort(rows.key, kind="stable")
+    by_key = sorting(rows.key)
     own = rows.key[by_key]
     # A key of several rows is looked at again: at most one of them can be the last record.
     is_repeated = np.zeros(len(own), np.bool_)

@@ -16,8 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from incsnap.columns.arrow import BytesArray, RecordBatch
-from incsnap.columns.gather import binary
-from incsnap.columns.hashing import hash64
+from incsnap.columns.hashing import hash64, sorting
 from incsnap.verify.proof import RowPlace
 from incsnap.verify.record_reading import ROW, UNREADABLE, Reading
 
@@ -62,7 +61,7 @@ def topic_columns(
     """Return the columns of TOPIC_BLOCK for records, in their order."""
     assert reading.places is not None
     is_row = reading.state == ROW
-    rows = hash64(binary(reading.rows), seed)
+    rows = hash64(reading.rows, seed)
     rows[~is_row] = 0
     file, pos, row_number = reading.places
     arrays = [
@@ -118,7 +117,7 @@ def _place(file: Any, pos: Any, row: Any, at: int) -> RowPlace:
 
 def sorted_block(table: pa.Table, facts: BlockFacts) -> bytes:
     """Return the block of columns that begin with `key` and have `key_hash`. Lines of one key stay in their order."""
-    order = np.argsort(table.column("key_hash").to_numpy(), kind="stable")
+    order = sorting(table.column("key_hash").to_numpy())
     table = table.take(pa.array(order)).combine_chunks()
     given = [facts.count, facts.unreadable, facts.last, facts.snapshot]
     table = table.replace_schema_metadata({_FACTS: json.dumps(given)})

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from incsnap.columns.hashing import crc32, hash64, spans_of
-from incsnap.columns.packets import PAD
+from incsnap.columns.hashing import crc32, hash64, sorting, spans_of
+from incsnap.columns.packets import PAD, Packets, Spans
 from incsnap.columns.variable import variable
 
 _MASK = (1 << 64) - 1
@@ -50,6 +50,24 @@ def test_equal_lengths_and_long_values_have_the_hash_that_one_value_alone_has() 
     values = [bytes([number]) * 300_000 for number in range(3)]
 
     assert hash64(pa.array(values, pa.binary()), 3).tolist() == [slow_hash(value, 3) for value in values]
+
+
+def test_spans_have_the_hashes_of_their_values() -> None:
+    values = [value or b"" for value in random_values(2)]
+    ends = np.cumsum([len(value) + 3 for value in values])
+    starts = ends - [len(value) for value in values]
+    packets = Packets.of(b"".join(b"abc" + value for value in values))
+
+    hashes = hash64(Spans(packets, starts[::-1], np.array([*map(len, values[::-1])])), 7)
+
+    assert hashes.tolist() == [slow_hash(value, 7) for value in values[::-1]]
+
+
+@pytest.mark.parametrize("different", [1, 3, 1_000])
+def test_equal_hashes_stay_in_their_order(different: int) -> None:
+    hashes = np.random.default_rng(different).integers(0, different, 1_000).astype(np.uint64) << np.uint64(55)
+
+    assert sorting(hashes).tolist() == sorted(range(1_000), key=lambda at: int(hashes[at]))
 
 
 def test_each_bit_of_a_value_and_its_length_change_the_hash() -> None:
