@@ -70,6 +70,7 @@ FIGURES = (
     Figure("verify", "verify", "comparison of a table with its topic (incsnap verify), with its start", "rows/s", True),
     Figure("verify.processor", "verify", "processor time of incsnap verify, without its start", "s/million"),
     Figure("verify.reading", "verify", "of this, reading the topic", "s/million"),
+    Figure("verify.snapshot", "verify", "processor time of the snapshot before, the job", "s/million"),
     Figure("verify.start", "verify", "processor time of the start of incsnap verify", "s"),
     Figure("verify.memory", "verify", "peak memory of incsnap verify", "MB"),
     Figure("processor.snapshot.job", "processor", "processor time of a snapshot, the job", "s/million"),

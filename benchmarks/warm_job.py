@@ -163,11 +163,15 @@ class WarmJob:
         """Compare `orders` with its topic, behind a snapshot of its own. Only incsnap's file can be read."""
         if life.properties is None:
             return {}
+        rows = self._scale.rows
         with Arrivals(self._bench.servers.kafka, [names[self.orders]]) as arrivals:
+            processor = Processor(self._bench.servers, life.pid)
             self._bench.execute_snapshot([self.orders])
-            arrivals.wait_for(self._scale.rows, life.check)
+            arrivals.wait_for(rows, life.check)
+            used = processor.used(life.pid)["job"]
         time.sleep(_SETTLE_SECONDS)
-        return verify_run(life.properties, self.orders, names[self.orders], self._scale.rows, self._empty)
+        figures = verify_run(life.properties, self.orders, names[self.orders], rows, self._empty)
+        return {**figures, "verify.snapshot": used * 1e6 / rows}
 
     def _numbered_updates(self, names: Mapping[str, str]) -> NumberedUpdates:
         return NumberedUpdates(self._bench.connect, self.live, self._bench.servers.kafka, names[self.live])

@@ -41,8 +41,8 @@ TOPIC_RECORDS = pa.schema(
 _SILENCE_SECONDS = 60.0
 #: Stands in the value of a row that a snapshot has read.
 _READ = b'"op":"r"'
-#: Messages that are made columns at once.
-_TOGETHER = 20_000
+#: Messages that are made columns at once. Their bytes stay in the processor's cache.
+_TOGETHER = 4_000
 #: Messages that are taken at once. The client waits until it has so many, and its queue may have no room for more.
 _AT_ONCE = 2_000
 #: Offsets in which the last record of a partition is looked for first.
@@ -141,7 +141,8 @@ def _messages(consumer: Consumer, part: PartitionPart) -> Iterator[list[Message]
         read = consumer.consume(_AT_ONCE, timeout=0.2)
         if read:
             deadline = time.monotonic() + _SILENCE_SECONDS
-        for message, error in [(message, error) for message in read if (error := message.error()) is not None]:
+        failed = [(message, error) for message in read if (error := message.error()) is not None]
+        for message, error in failed:
             if error.code() == KafkaError._PARTITION_EOF:
                 # Behind a new leader a partition may end before the stated end for a moment. Other records then follow.
                 is_over = is_over or (message.offset() or 0) >= part.end
@@ -151,7 +152,7 @@ def _messages(consumer: Consumer, part: PartitionPart) -> Iterator[list[Message]
                 )
             elif not error.retriable():
                 raise ServerUnreachable(f"{part.topic} cannot be read: {error.str()}")
-        records = [message for message in read if message.error() is None]
+        records = [message for message in read if message.error() is None] if failed else read
         last = (records[-1].offset() or 0) if records else -1
         is_over = is_over or last >= part.end - 1
         held += records if last < part.end else [each for each in records if (each.offset() or 0) < part.end]
@@ -231,11 +232,13 @@ def bytes_column(values: Sequence[bytes | None]) -> BytesArray:
 
     Raise IncsnapError if they take 2 GiB.
     """
-    is_there = np.fromiter((value is not None for value in values), np.bool_, len(values))
-    present = values if is_there.all() else [b"" if value is None else value for value in values]
+    is_there, present = None, values
+    if None in values:
+        is_there = np.fromiter((value is not None for value in values), np.bool_, len(values))
+        present = [b"" if value is None else value for value in values]
     offsets = np.zeros(len(values) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, present), np.int64, len(values)), out=offsets[1:])  # type: ignore[arg-type]
-    return variable(offsets, b"".join([*present, bytes(PAD)]), pa.binary(), None if is_there.all() else is_there)  # type: ignore[list-item]
+    return variable(offsets, b"".join([*present, bytes(PAD)]), pa.binary(), is_there)  # type: ignore[list-item]
 
 
 def _columns(part: PartitionPart, messages: Sequence[Message], form: RecordForm, *, places: bool) -> RecordBatch:
@@ -265,5 +268,10 @@ def _refusing(reading: Reading, keys: BytesArray) -> Reading:
 
 
 def _offsets_and_times(messages: Sequence[Message]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    offsets = np.array([message.offset() for message in messages], np.int64)
+    first, last = (messages[at].offset() or 0 for at in (0, -1)) if messages else (0, -1)
+    # Markers of transactions have offsets, too.
+    if last - first == len(messages) - 1:
+        offsets = np.arange(first, last + 1)
+    else:
+        offsets = np.array([message.offset() for message in messages], np.int64)
     return offsets, np.array([message.timestamp()[1] for message in messages], np.int64)
