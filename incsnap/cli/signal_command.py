@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 from click.core import ParameterSource
 
@@ -161,7 +163,7 @@ def _check(settings: Settings, kind: str, tables: tuple[str, ...]) -> None:
 
     Raise ConfigError if `execute-snapshot` names only tables that cannot be read.
     """
-    warnings = table_warnings(settings, kind, tables, online_tables_at_newest(settings))
+    warnings = table_warnings(settings, kind, tables, partial(online_tables_at_newest, settings))
     if warnings.unchecked:
         output.warning(warnings.unchecked)
     for finding in warnings.findings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.config.settings import Settings
+from incsnap.ddl.online_names import looks_like_a_tools
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
 from incsnap.errors import IncsnapError
 from incsnap.mysql import catalog
@@ -32,10 +33,12 @@ class TableWarnings:
     is_useless: bool = False  #: whether the signal asks for a snapshot and names no table that can be read
 
 
-def table_warnings(settings: Settings, kind: str, tables: Sequence[str], known: OnlineTables) -> TableWarnings:
+def table_warnings(
+    settings: Settings, kind: str, tables: Sequence[str], known: Callable[[], OnlineTables]
+) -> TableWarnings:
     """Return what is wrong with the tables of a signal of the type `kind`.
 
-    `known`: tables of tools that the job's checkpoint knows.
+    `known` returns the tables of tools that the job's checkpoint knows. It is called if a table has such a name.
     A signal that stops a snapshot is never useless: its table may have been dropped.
     """
     unchecked = ""
@@ -70,7 +73,7 @@ def never_captured(settings: Settings, patterns: Sequence[str]) -> dict[str, Fin
     return findings
 
 
-def signalled_tables(settings: Settings, patterns: Sequence[str], known: OnlineTables) -> SignalledTables:
+def signalled_tables(settings: Settings, patterns: Sequence[str], known: Callable[[], OnlineTables]) -> SignalledTables:
     """Return the tables that the names and regular expressions `patterns` of a signal mean, as the job resolves them.
 
     Raise IncsnapError if MySQL does not answer, and TimeoutError if the matching takes too long.
@@ -78,9 +81,11 @@ def signalled_tables(settings: Settings, patterns: Sequence[str], known: OnlineT
     with closing(connect(settings.mysql, read_timeout=30.0)) as connection:
         user = account(connection)
         captured = catalog.tables(connection, settings.tables)
-        listed = (*known.certain(), *tables_of_tools(connection, settings).certain())
-        of_tools = {each.table.folded: each for each in listed}
+        of_tools = {each.table.folded: each for each in tables_of_tools(connection, settings).certain()}
         data = [table for table in captured if table != settings.tables.signal_table]
+        # The checkpoint may be far away.
+        if any(looks_like_a_tools(table.table) and table.folded not in of_tools for table in data):
+            of_tools = {each.table.folded: each for each in known().certain()} | of_tools
         names = {str(table): table for table in data if table.folded not in of_tools}
         ignore_case = catalog.lower_case_table_names(connection) != 0
         resolved = resolve(patterns, list(names), ignore_case=ignore_case)

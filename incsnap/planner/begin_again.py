@@ -128,7 +128,7 @@ def _why_reused(settings: Settings, connection: Connection[Any], stream: StreamP
         anew = why_another_file(partial(dial, mysql), mysql.server_id, at, stream.begun)
     if anew:
         try:
-            refuse_reused(connection, at, stream.delivered)
+            refuse_reused(connection, partial(dial, mysql), mysql.server_id, at, stream.begun, stream.delivered)
         except OffsetError as error:
             return f"{error.message} ({anew})"
     return ""

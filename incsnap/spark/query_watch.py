@@ -143,7 +143,7 @@ def _send_new_signal(settings: Settings, kind: str, data: dict[str, Any]) -> tup
 
     tables, warnings = data.get("data-collections"), []
     if isinstance(tables, list) and tables and all(isinstance(each, str) for each in tables):
-        checked = table_warnings(settings, kind, tables, online_tables_at_newest(settings))
+        checked = table_warnings(settings, kind, tables, partial(online_tables_at_newest, settings))
         if checked.is_useless:
             why = "; ".join(each.problem for each in checked.findings)
             repair = "; ".join(each.repair for each in checked.findings) or "Correct the names of the tables."

@@ -326,6 +326,21 @@ def test_gtids_that_an_older_copy_of_the_data_gives_again_in_another_log_bin_are
             assert "has begun its binlog anew, with other transactions" in refused(restarted, before)
 
 
+def test_a_server_that_goes_back_to_an_earlier_log_bin_is_read_on(data: Path) -> None:
+    before = BEGIN
+    for number, name in enumerate(("binlog", "newlog", "binlog"), 1):
+        with started(data, f"--log-bin={name}") as server:
+            server.run(*(CREATION if number == 1 else ()))
+            server.insert(number)
+            log = (before.server_uuid and begun_anew(before.server_uuid)) or server.uuid
+            with tail(before, server) as running:
+                end = advanced(running, before, server, log)
+                assert ids(running, before, end) == [number]
+            before = end
+            # The server is killed. InnoDB then has all transactions.
+            server.run("FLUSH BINARY LOGS")
+
+
 def test_files_of_another_log_bin_have_no_order() -> None:
     assert BinlogPosition("binlog.000012", 9).reached("binlog.000011", 99)
     assert not BinlogPosition("newlog.000013", 9).reached("binlog.000011", 99)

@@ -8,7 +8,7 @@ and its GTIDs may have been given to other transactions.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -68,9 +68,20 @@ def why_begun_anew(connection: Any, at: BinlogPosition) -> str:
 def why_another_file(connect: Callable[[], Any], server_id: int, at: BinlogPosition, begun: int) -> str:
     """Return how we know that the file of `at` is not the one that was begun at `begun`; "" if nothing shows it.
 
-    "" is also the answer if the file is gone, or if the address now leads to another server. The first event of a file
-    has the time at which the file was begun. Only a dump shows this time, so a connection of its own dumps the first
-    events of the file. Meanwhile no other client uses `server_id`.
+    "" is also the answer if the file is gone, or if the address now leads to another server. Meanwhile no other client
+    uses `server_id`.
+    """
+    begins = _begins(connect, server_id, at.server_uuid, at.file)
+    if begins is None or begins == begun:
+        return ""
+    return f"{at.file} was begun at {_utc(begun)} when it was read, and now at {_utc(begins)}"
+
+
+def _begins(connect: Callable[[], Any], server_id: int, log: str, file: str) -> int | None:
+    """Return the time at which a file of the binlog `log` was begun, in seconds since 1970.
+
+    Return None if the file is gone, or if the address leads to another server. The first event of a file has this time.
+    Only a dump shows it, so a connection of its own dumps the first events of the file.
     """
     connection = connect()
     try:
@@ -78,44 +89,71 @@ def why_another_file(connect: Callable[[], Any], server_id: int, at: BinlogPosit
             for name in ("source", "master"):  # servers before 8.0.26 read the second name
                 cursor.execute(f"SET @{name}_binlog_checksum = @@GLOBAL.binlog_checksum")
             cursor.execute("SELECT @@GLOBAL.server_uuid")
-            if cursor.fetchone() != (server_of(at.server_uuid),):
-                return ""  # the address leads to another server now, so the stream will break too
-        send_command(connection, _BINLOG_DUMP, struct.pack("<IHI", 4, _NO_WAIT, server_id) + at.file.encode())
+            if cursor.fetchone() != (server_of(log),):
+                return None  # the stream will break too
+        send_command(connection, _BINLOG_DUMP, struct.pack("<IHI", 4, _NO_WAIT, server_id) + file.encode())
         while True:
             event = read_packet(connection)[1:]
             if event[4] == FORMAT_DESCRIPTION:
-                begins = time_of(event)
-                break
+                return time_of(event)
     except pymysql.err.MySQLError as refused:
         if refused.args[0] == _NO_SUCH_FILE and "could not find" in str(refused.args[1]).lower():
-            return ""  # purged: the stream continues in later files, or the server reports what it lacks
+            return None  # purged: the stream continues in later files, or the server reports what it lacks
         raise
     finally:
         drop(connection)
-    return (
-        "" if begins == begun else f"{at.file} was begun at {_utc(begun)} when it was read, and now at {_utc(begins)}"
-    )
 
 
 def _utc(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(" ").removesuffix("+00:00") + " UTC"
 
 
-def refuse_reused(connection: Any, at: BinlogPosition, delivered: GtidSet) -> None:
+def refuse_reused(
+    connection: Any, connect: Callable[[], Any], server_id: int, at: BinlogPosition, begun: int, delivered: GtidSet
+) -> None:
     """Raise OffsetError if the new binlog has other transactions of this server under delivered GTIDs.
 
-    These transactions would be left out. Transactions of another source are the same ones, sent to this server again. A
-    change of `log_bin` alone gives no GTID again. A server that was killed and then started with another `log_bin`
+    These transactions would be left out. Transactions of another source are the same ones, sent to this server again.
+    `connect`, `server_id` and `begun`: as in `why_another_file`.
+
+    A change of `log_bin` alone gives no GTID again. A server that was killed and then started with another `log_bin`
     loses its last transactions, for it does not find them in its new binlog, and gives their GTIDs again.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
         executed, purged = (GtidSet.parse(str(text)) for text in cursor.fetchone())
+        cursor.execute("SHOW BINARY LOGS")
+        files = [str(row[0]) for row in cursor.fetchall()]
+    logged = executed - purged
+    if all(base_name(file) != base_name(at.file) for file in files):
+        # A server that goes back to an earlier `log_bin` still has the files of that time.
+        new = _begun_behind(connect, server_id, at, begun, files) if begun else ""
+        logged = logged - _previous_gtids(connection, new) if new else GtidSet()
     server = server_of(at.server_uuid)
-    reused = delivered - (delivered - (executed - purged))
+    reused = delivered - (delivered - logged)
     own = GtidSet({source: spans for source, spans in reused if source[0] == server})
     if own:
         raise OffsetError(
             f"server {server} has begun its binlog anew, with other transactions under delivered GTIDs: {shorten(own)}",
             _AGAIN,
         )
+
+
+def _begun_behind(
+    connect: Callable[[], Any], server_id: int, at: BinlogPosition, begun: int, files: Sequence[str]
+) -> str:
+    """Return the first of `files` that was begun behind the time `begun`; "" if there is none."""
+    first = ""
+    for file in reversed(files):
+        begins = _begins(connect, server_id, at.server_uuid, file)
+        if begins is None or begins <= begun:
+            break
+        first = file
+    return first
+
+
+def _previous_gtids(connection: Any, file: str) -> GtidSet:
+    """Return the transactions of the files before `file`, as the file itself names them."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW BINLOG EVENTS IN %s LIMIT 2", (file,))
+        return GtidSet.parse(str(cursor.fetchall()[1][5]))

@@ -167,7 +167,7 @@ def open_stream(
         ):
             _await_delivered(connection, delivered, source.server_uuid, closed)
             if not doubt:
-                refuse_reused(connection, before, delivered)
+                refuse_reused(connection, connect, server_id, before, begun, delivered)
             source = replace(source, server_uuid=begun_anew(before.server_uuid), anew=anew)
         else:
             source = replace(source, server_uuid=before.server_uuid)

@@ -211,4 +211,6 @@ def test_a_job_that_begins_again_knows_the_former_tables_and_the_runs_under_way(
     monkeypatch.setattr(online_ddl, "tables", lambda *_: existing)
     monkeypatch.setattr(online_ddl, "online_tables", lambda _, tables: OnlineTables((running,) * (tables == existing)))
 
-    assert online.at(_offset(0, online.begun_again(before, _NO_CONNECTION))) == OnlineTables((stays, running))
+    assert online.at(_offset(0, online.begun_again(before, _NO_CONNECTION))) == OnlineTables(
+        (replace(stays, is_fed=False), running)
+    )
