@@ -45,7 +45,9 @@ def _gh_ost(mysql: MySqlAddress, table: TableId, alter: str) -> list[str]:
         "--allow-on-master",
         "--assume-rbr",
         "--approve-renamed-columns",
-        "--chunk-size=2000",
+        "--chunk-size=5000",
+        # With gh-ost's default of 10 a thousand changed rows a second leave no time to copy.
+        "--dml-batch-size=100",
         "--ok-to-drop-table",
         "--initially-drop-ghost-table",
         "--initially-drop-old-table",
