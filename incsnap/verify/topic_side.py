@@ -268,10 +268,5 @@ def _refusing(reading: Reading, keys: BytesArray) -> Reading:
 
 
 def _offsets_and_times(messages: Sequence[Message]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    first, last = (messages[at].offset() or 0 for at in (0, -1)) if messages else (0, -1)
-    # Markers of transactions have offsets, too.
-    if last - first == len(messages) - 1:
-        offsets = np.arange(first, last + 1)
-    else:
-        offsets = np.array([message.offset() for message in messages], np.int64)
+    offsets = np.array([message.offset() for message in messages], np.int64)
     return offsets, np.array([message.timestamp()[1] for message in messages], np.int64)
