@@ -31,7 +31,7 @@ from incsnap.ddl.table_definition import Definitions
 from incsnap.errors import IncsnapError, StoreFailed
 from incsnap.events import SchemaChange
 from incsnap.mysql.catalog import database_charsets, shape_of, tables
-from incsnap.mysql.online_tables import online_tables
+from incsnap.mysql.online_tables import captured_tables, online_tables
 from incsnap.planner.definitions import WAIT_SECONDS, DefinitionsAt, NotCertain
 from incsnap.planner.newly_watched import NewlyWatched
 from incsnap.snapshot.commands import Command, Report
@@ -81,7 +81,7 @@ class OnlineDdl:
             return ""
         kept = OnlineTables()
         with suppress(CheckpointDamaged):
-            kept = self._files.read(before.online) if before.online else kept
+            kept = self.at(before) or kept
         existing = tables(connection, self._included.of_whole_databases())
         names = {table.folded for table in existing}
         stays = (each for each in kept.tables if each.role == "former" and each.table.folded in names)
@@ -192,6 +192,13 @@ def online_tables_at_newest(settings: Settings) -> OnlineTables:
     except (IncsnapError, OSError, ValueError, NotImplementedError):
         return OnlineTables()
     return online_tables_at(settings, saved)
+
+
+def captured_by_job(connection: Connection[Any], settings: Settings, named: Collection[str] = ()) -> list[TableId]:
+    """Return what `captured_tables` returns, without former tables of tools: the job's checkpoint tells of these."""
+    of_tools = online_tables_at_newest(settings).names()
+    existing = captured_tables(connection, settings, named)
+    return [table for table in existing if str(table) in named or table.folded not in of_tools]
 
 
 def _reports(

@@ -26,11 +26,10 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.topic_ends import topic_ends
 from incsnap.kafka.topics import admin_client, partition_counts
 from incsnap.mysql import catalog
-from incsnap.mysql.online_tables import captured_tables
 from incsnap.mysql.session import connect
 from incsnap.mysql.watermarks import wait_until_executed
 from incsnap.planner.key_ranges import RangePart, ranges_of
-from incsnap.planner.online_ddl import online_tables_at_newest
+from incsnap.planner.online_ddl import captured_by_job
 from incsnap.tables import TableId, TableShape
 from incsnap.tasks.formats import format_of
 from incsnap.verify.allowance import Allowance
@@ -141,22 +140,17 @@ class GapCourse:
         settings = self._settings
         captured = [
             table
-            for table in self._captured(connection)
+            for table in captured_by_job(connection, settings)
             if settings.snapshot.included(table) and table != settings.signals.data_collection
         ]
         return catalog.row_counts(connection, [table for table in captured if str(table) not in named])
-
-    def _captured(self, connection: Connection[Any]) -> list[TableId]:
-        """Return the captured tables. A former table of a tool is not among them: the checkpoint tells of it."""
-        of_tools = online_tables_at_newest(self._settings)
-        return of_tools.without_tables_of_tools(captured_tables(connection, self._settings))
 
     def _answer(self, connection: Connection[Any], group: Mapping[TableId, int], behind: GtidSet) -> list[TableAnswer]:
         """Compare a group of tables, and return what is sent again of each."""
         answers: list[TableAnswer] = []
         verified: list[VerifiedTable] = []
         settings = for_table(self._settings)
-        owners = tables_by_topic(self._settings, self._captured(connection))
+        owners = tables_by_topic(self._settings, captured_by_job(connection, self._settings))
         partitions = partition_counts(admin_client(self._client), owners)
         shapes = shapes_to_compare(connection, self._settings, list(group))
         for table in group:

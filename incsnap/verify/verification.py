@@ -19,9 +19,8 @@ from incsnap.kafka.client_settings import ClientSettings
 from incsnap.kafka.connect_offsets import ConnectorOffsets
 from incsnap.mysql import catalog, watermarks
 from incsnap.mysql.chunk_reader import TableLocked
-from incsnap.mysql.online_tables import captured_tables
 from incsnap.mysql.session import connect
-from incsnap.planner.online_ddl import online_tables_at_newest
+from incsnap.planner.online_ddl import captured_by_job
 from incsnap.tables import TableId, TableShape
 from incsnap.verify.allowance import Allowance
 from incsnap.verify.changed_keys import TableChanged, TooManyChanges, TopicChanged
@@ -88,9 +87,7 @@ def _verify_in(
 ) -> list[TableReport]:
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     with closing(connect(settings.mysql)) as connection:
-        former = online_tables_at_newest(settings).names().difference(name.lower() for name in choice.tables)
-        existing = captured_tables(connection, settings, choice.tables)
-        captured = [table for table in existing if table.folded not in former]
+        captured = captured_by_job(connection, settings, choice.tables)
         named = [table for table in captured if not choice.tables or str(table) in choice.tables]
         if unknown := set(choice.tables) - {*map(str, named)}:
             raise ConfigError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,6 +32,8 @@ from tests.support.online_runs import gh_ost, pt_osc
 from tests.support.planned_job import settings_of
 
 pytestmark = pytest.mark.servers
+
+Signal = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
@@ -67,9 +70,17 @@ def test_verify_compares_all_tables_but_those_of_tools(settings: Settings, datab
     assert {table for table, why in captured.items() if why.endswith("does not exist.")} == {"_t_ghc", "_t_gho", "u_v2"}
 
 
-def write_former_table(settings: Settings, database: str) -> TableId:
-    """Write a checkpoint that knows `_t_del` as a former table of gh-ost, and return the table."""
-    former, of = TableId(database, "_t_del"), TableId(database, "t")
+@pytest.fixture
+def with_former(settings: Settings, cursor: Cursor, tmp_path: Path) -> Settings:
+    """`settings` with a checkpoint of their own, beside the table `_t_del`, which has a row."""
+    cursor.execute("CREATE TABLE _t_del (id INT NOT NULL, PRIMARY KEY (id))")
+    cursor.execute("INSERT INTO _t_del VALUES (1)")
+    return settings.model_copy(update={"checkpoint_location": str(tmp_path / "checkpoint")})
+
+
+def write_former(settings: Settings, former: TableId) -> None:
+    """Write a checkpoint that knows `former` as a former table of gh-ost."""
+    of = TableId(former.database, "t")
     known = OnlineTables((OnlineTable(former, "gh-ost", "former", of, "a swap"),))
     name = OnlineDdl(settings, Files(own_part(settings.checkpoint_location))).keep(known)
     offset = Offset("job", 1, StreamPosition(GtidSet(), "", 0), TopicLayout(1), online=name)
@@ -77,18 +88,13 @@ def write_former_table(settings: Settings, database: str) -> TableId:
         path = Path(settings.checkpoint_location) / "spark" / log / "1"
         path.parent.mkdir(parents=True)
         path.write_text(f"v1\n{{}}\n{content}")
-    return former
 
 
-def test_verify_leaves_out_a_former_table_that_the_checkpoint_knows(
-    settings: Settings, cursor: Cursor, database: str, tmp_path: Path
-) -> None:
-    cursor.execute("CREATE TABLE _t_del (id INT NOT NULL, PRIMARY KEY (id))")
-    cursor.execute("INSERT INTO _t_del VALUES (1)")
-    settings = settings.model_copy(update={"checkpoint_location": str(tmp_path / "checkpoint")})
+def test_verify_leaves_out_a_former_table_that_the_checkpoint_knows(with_former: Settings, database: str) -> None:
+    settings, former = with_former, TableId(database, "_t_del")
     no_topic = f"Topic {settings.topic_prefix}.{database}._t_del does not exist."
     assert refusals(settings) == {"t": "", "u": "", "_t_del": no_topic}
-    former = write_former_table(settings, database)
+    write_former(settings, former)
     assert refusals(settings) == {"t": "", "u": ""}
     assert refusals(settings, str(former)) == {"_t_del": no_topic}
     captured = refusals(settings.model_copy(update={"online_ddl_tables": "capture"}))
@@ -96,11 +102,9 @@ def test_verify_leaves_out_a_former_table_that_the_checkpoint_knows(
 
 
 def test_the_repair_behind_a_gap_leaves_out_a_former_table_that_the_checkpoint_knows(
-    settings: Settings, cursor: Cursor, database: str, tmp_path: Path
+    with_former: Settings, database: str
 ) -> None:
-    cursor.execute("CREATE TABLE _t_del (id INT NOT NULL, PRIMARY KEY (id))")
-    cursor.execute("INSERT INTO _t_del VALUES (1)")
-    settings = settings.model_copy(update={"checkpoint_location": str(tmp_path / "checkpoint")})
+    settings, former = with_former, TableId(database, "_t_del")
     root, no_spark = own_part(settings.checkpoint_location), cast(Any, None)
 
     def read_whole(job: str) -> dict[str, str]:
@@ -111,16 +115,14 @@ def test_the_repair_behind_a_gap_leaves_out_a_former_table_that_the_checkpoint_k
         course.run(alone=False)
         return {each.table: each.reason for answer in course.answers for each in answer.tables}
 
-    former = TableId(database, "_t_del")
     assert [*read_whole("before")] == [former.sql]
-    write_former_table(settings, database)
+    write_former(settings, former)
     assert read_whole("behind") == {}
 
 
-def test_a_signal_of_all_tables_does_not_name_those_of_tools(
-    settings: Settings, cursor: Cursor, mysql_address: MySqlAddress, database: str, tmp_path: Path
-) -> None:
-    cursor.execute("CREATE TABLE _t_del (id INT NOT NULL, PRIMARY KEY (id))")
+@pytest.fixture
+def signal(settings: Settings, mysql_address: MySqlAddress, database: str, tmp_path: Path) -> Signal:
+    """A function that asks for snapshots of tables by the command. It returns the exit code and the output."""
     lines = {
         **mysql_address.properties(),
         "topic.prefix": "p",
@@ -132,21 +134,32 @@ def test_a_signal_of_all_tables_does_not_name_those_of_tools(
     }
     file = write_properties(tmp_path / "job.properties", lines)
 
-    def signal(*tables: str) -> tuple[int, str]:
+    def send(*tables: str) -> tuple[int, str]:
         options = [part for table in tables for part in ("--table", table)]
         arguments = ["--log-level", "error", "signal", str(file), "execute-snapshot", *options]
         result = CliRunner().invoke(commands, arguments)
         return result.exit_code, " ".join(result.output.split())
 
+    return send
+
+
+def test_a_signal_of_all_tables_does_not_name_those_of_tools(signal: Signal, database: str, tmp_path: Path) -> None:
     code, text = signal(rf"{database}\..*")
     assert (code, "warning" in text) == (0, False)
-    code, text = signal(rf"{database}\._.*_gho")
+    code, text = signal(rf"{database}\._.*")
     assert (code, "no captured table" in text) == (2, True)
     code, text = signal(f"{database}._t_gho")
     assert code == 2
     assert f"{database}._t_gho belongs to gh-ost, which alters {database}.t" in text
-    assert signal(f"{database}._t_del")[0] == 0
-    write_former_table(settings.model_copy(update={"checkpoint_location": lines["checkpoint.location"]}), database)
-    code, text = signal(f"{database}._t_del")
-    assert (code, f"{database}._t_del belongs to gh-ost" in text) == (2, True)
-    assert len(SignalFile(tmp_path / "signals").poll(None).records) == 2
+    assert len(SignalFile(tmp_path / "signals").poll(None).records) == 1
+
+
+def test_a_signal_does_not_name_a_former_table_that_the_checkpoint_knows(
+    signal: Signal, with_former: Settings, database: str, tmp_path: Path
+) -> None:
+    former = TableId(database, "_t_del")
+    assert signal(str(former))[0] == 0
+    write_former(with_former, former)
+    code, text = signal(str(former))
+    assert (code, f"{former} belongs to gh-ost" in text) == (2, True)
+    assert len(SignalFile(tmp_path / "signals").poll(None).records) == 1

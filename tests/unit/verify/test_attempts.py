@@ -211,7 +211,7 @@ def test_the_gtid_set_of_an_empty_table_without_a_topic_is_noted_before_the_look
         return "set"
 
     monkeypatch.setattr(verification, "connect", lambda mysql: SimpleNamespace(close=lambda: None))
-    monkeypatch.setattr(verification, "captured_tables", lambda *arguments: [table])
+    monkeypatch.setattr(verification, "captured_by_job", lambda *arguments: [table])
     monkeypatch.setattr(verification, "shapes_to_compare", lambda *arguments: {table: _T.shape})
     monkeypatch.setattr(verification, "choose", choose)
     monkeypatch.setattr(verification, "watermarks", SimpleNamespace(executed=executed))

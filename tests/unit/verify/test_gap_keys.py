@@ -106,7 +106,7 @@ def test_a_server_that_is_away_gives_no_answer(tmp_path: Path, monkeypatch: pyte
 
     unused: Any = None
     course = GapCourse(unused, loaded_with().settings, str(tmp_path), "job", Allowance())
-    monkeypatch.setattr(gap, "captured_tables", lambda *_: [_ORDERS.id])
+    monkeypatch.setattr(gap, "captured_by_job", lambda *_: [_ORDERS.id])
     monkeypatch.setattr(gap, "partition_counts", lambda *_: {"shop.shop.orders": 1})
     monkeypatch.setattr(gap, "shapes_to_compare", lambda *_: {_ORDERS.id: _ORDERS})
     monkeypatch.setattr(gap, "verified_table", away)
