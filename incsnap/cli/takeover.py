@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -254,6 +254,7 @@ class _Running:
     by_connect: bool = False  #: whether Connect has said so, not the topics
     rest: str = ""  #: address of Connect's REST interface that has said so; "" for none
     unknown_at: str = ""  #: address of a Kafka Connect that has no connector of this name; "" for none
+    unseen: str = ""  #: why nothing but the topics has shown whether it runs; "" if something has
 
 
 def _await_end(
@@ -301,7 +302,9 @@ def _running_now(settings: Settings, rest: str | None, worker: Mapping[str, str]
     """
     from incsnap.cli import output
     from incsnap.errors import ServerUnreachable
+    from incsnap.kafka.client_settings import ClientSettings
     from incsnap.takeover.connect_rest import without_login
+    from incsnap.takeover.connector_state import live_workers
 
     try:
         running = _running(settings, rest, worker, connector)
@@ -312,12 +315,18 @@ def _running_now(settings: Settings, rest: str | None, worker: Mapping[str, str]
             f"{error.message}. No worker listens there, so only the group of the workers (with --worker) and records"
             f" that arrive show whether the connector runs. If {without_login(rest)} is wrong, correct --rest"
         )
-        running = _running(settings, None, worker, connector)
+        running = replace(_running(settings, None, worker, connector), unseen="")
     if running.unknown_at:
         output.warning(
             f"Kafka Connect at {without_login(running.unknown_at)} has no connector {connector}, so only records that"
             " arrive show whether the connector runs. If it has another name there, correct `name` in the connector's"
             " file. If another Kafka Connect runs it, give that address with --rest"
+        )
+    client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
+    if running.unseen and not running.words and live_workers(client, worker) is None:
+        output.warning(
+            f"{running.unseen}. So only records that arrive show whether the connector {connector} runs. If it may"
+            " still run, give the address of Kafka Connect with --rest, or the worker's file with --worker"
         )
     return running
 
@@ -344,25 +353,35 @@ def _running(
 
     `worker`: settings of its worker. `watches`: whether to watch the topics too, if Connect does not say that it runs.
     """
-    from incsnap.config.topics import topics_of
+    from incsnap.config.topics import heartbeat_topic, topics_of
     from incsnap.errors import ConfigError, ServerUnreachable
     from incsnap.kafka.client_settings import ClientSettings
     from incsnap.mysql.catalog import tables
     from incsnap.mysql.session import connect
+    from incsnap.takeover.connect_rest import NoWorkerListens
     from incsnap.takeover.connector_state import arriving_records, rest_of, running_by_group, running_by_rest
 
     client = ClientSettings(settings.kafka.bootstrap_servers, settings.kafka.producer)
     state: str | None
+    unseen = ""
     if rest:
         state = running_by_rest(rest, connector)
     else:
         state = running_by_group(client, worker, connector)
         if not state and connector and (named := rest_of(worker)):
             # The worker's file may be that of another machine.
-            with suppress(ServerUnreachable, ConfigError):
+            try:
                 state, rest = running_by_rest(named, connector), named
+            except (ServerUnreachable, ConfigError) as error:
+                # Nothing listens at the address of a worker that has ended.
+                unseen = "" if worker and isinstance(error, NoWorkerListens) else error.message
+        elif not state:
+            unseen = "No address of Kafka Connect is known"
     if state or not watches:
         return _Running(state or "", by_connect=bool(state), rest=rest or "")
     with connect(settings.mysql) as connection:
         topics = {topic for table in tables(connection, settings.tables) for topic in topics_of(settings, table)}
-    return _Running(arriving_records(client, topics), unknown_at=rest or "" if state is None else "")
+    heartbeats = heartbeat_topic(settings)
+    if heartbeats is not None and settings.topic_prefix in heartbeats.name:
+        topics.add(heartbeats.name)
+    return _Running(arriving_records(client, topics), unknown_at=rest or "" if state is None else "", unseen=unseen)

@@ -63,6 +63,8 @@ class ConnectorOffset:
 def offset_of(content: Mapping[str, Any]) -> ConnectorOffset:
     """Return the offset whose JSON is `content`. Raise ConfigError if it is no offset of MySQL's connector, or if it
     has no GTIDs."""
+    if not isinstance(content, Mapping):
+        raise _no_offset(content, "it is no object")
     try:
         gtids = content.get("gtids")
         file, pos = str(content["file"]), int(content["pos"])
@@ -84,10 +86,15 @@ def offset_of(content: Mapping[str, Any]) -> ConnectorOffset:
             _whole(content.get(f"{_SNAPSHOT}signal_offset")),
         )
     except (KeyError, ValueError, TypeError) as error:
-        raise ConfigError(
-            f"this is not the offset of a MySQL connector: {shorten(json.dumps(dict(content), default=str))}: {error}",
-            "Check that the offset is that of this connector.",
-        ) from None
+        raise _no_offset(content, str(error)) from None
+
+
+def _no_offset(content: Any, why: str) -> ConfigError:
+    shown = shorten(json.dumps(content, default=str))
+    return ConfigError(
+        f"this is not the offset of a MySQL connector: {shown}: {why}",
+        "Check that the offset is that of this connector.",
+    )
 
 
 def _whole(given: Any) -> int | None:

@@ -69,16 +69,22 @@ def states_by_rest(url: str, connector: str) -> list[str] | None:
 
 
 def rest_of(worker: Mapping[str, str]) -> str:
-    """Return the address of Connect's REST interface by the worker's file; "" without a file, or without HTTP."""
-    if not worker:
-        return ""
+    """Return the address of Connect's REST interface by the worker's file; "" if the file names none with HTTP.
+
+    Without a file the address is Kafka Connect's default on this machine.
+    """
     host, port = worker.get("rest.advertised.host.name", ""), worker.get("rest.advertised.port", "")
-    listener = urllib.parse.urlsplit(worker.get("listeners", _LISTENERS).partition(",")[0].strip().lower())
+    try:
+        listener = urllib.parse.urlsplit(worker.get("listeners", _LISTENERS).partition(",")[0].strip().lower())
+        port = port or str(listener.port or _REST_PORT)
+    except ValueError:  # the file is a template: http://0.0.0.0:${REST_PORT}
+        return ""
     scheme = worker.get("rest.advertised.listener", "").lower() or listener.scheme or "http"
     if scheme not in ("http", "https") or not (host or listener.netloc):
         return ""
     named = "" if listener.hostname in (None, "0.0.0.0", "::") else str(listener.hostname)
-    return f"{scheme}://{host or named or 'localhost'}:{port or listener.port or _REST_PORT}"
+    named = host or named or "localhost"
+    return f"{scheme}://{f'[{named}]' if ':' in named and named[0] != '[' else named}:{port}"
 
 
 def running_by_group(client: ClientSettings, worker: Mapping[str, str], connector: str) -> str:

@@ -50,7 +50,7 @@ def _is_early_statement(value: Mapping[str, Any], *, least: RecordPlace, deliver
 
 
 def _is_early_transaction(value: Mapping[str, Any], *, delivered: GtidSet) -> bool:
-    return is_among(str(value["id"]), delivered)
+    return is_among(str(value.get("id")), delivered)
 
 
 def with_control_topics(
@@ -74,7 +74,7 @@ def with_control_topics(
     avro = AvroSchemas.of(settings.formats.value_registry, choice.frame) if choice.kind == "avro" else None
     if of_statements is not None:
         is_early = partial(_is_early_statement, least=seam.least, delivered=delivered)
-        changes = list(values_since(client, of_statements.name, seconds, avro, is_early))
+        changes = list(values_since(client, of_statements.name, seconds, avro, "ddl", is_early))
         statements = sent_statements((each for each in changes if not is_early(each)), logged)
         elsewhere = [
             each
@@ -88,7 +88,7 @@ def with_control_topics(
             )
     if of_transactions is not None:
         is_early = partial(_is_early_transaction, delivered=delivered)
-        begun, ended = sent_transactions(values_since(client, of_transactions.name, seconds, avro, is_early))
+        begun, ended = sent_transactions(values_since(client, of_transactions.name, seconds, avro, "status", is_early))
     return replace(seam, statements=statements, begun=str(begun), ended=str(ended)), warnings
 
 
@@ -101,7 +101,7 @@ def sent_transactions(values: Iterable[Mapping[str, Any]]) -> tuple[GtidSet, Gti
     begun, ended = GtidSet(), GtidSet()
     for value in values:
         try:
-            gtid = GtidSet.parse(str(value["id"]))
+            gtid = GtidSet.parse(str(value.get("id")))
         except ValueError:
             continue
         if value.get("status") == "BEGIN":
@@ -116,13 +116,15 @@ def values_since(
     topic: str,
     seconds: int,
     avro: AvroSchemas | None,
+    member: str,
     is_early: Callable[[Mapping[str, Any]], bool],
 ) -> Iterator[dict[str, Any]]:
     """Yield the values of a topic's records since `seconds`, without their schemas. Earlier ones may follow.
 
-    `avro`: where their schemas are; None for JSON. `is_early`: whether a value is of a record before the offset. If
-    none is, the clocks differ, and earlier values are read until one is. Raise ConfigError for a value in another form.
-    Raise ServerUnreachable if Kafka or the registry does not answer.
+    `avro`: where their schemas are; None for JSON. `member`: a member that the topic's own values have. A router may
+    send other records to the topic, which are left out. `is_early`: whether a value is of a record before the offset.
+    If none is, the clocks differ, and earlier values are read until one is. Raise ConfigError for a value in another
+    form. Raise ServerUnreachable if Kafka or the registry does not answer.
     """
     for range_ in ranges_since(client, partition_counts(admin_client(client), [topic]), seconds):
         part = range_.tail if range_.is_quiet else range_.part
@@ -130,8 +132,9 @@ def values_since(
         while not is_begun:
             is_since = part.begin >= range_.part.begin
             for value in _values(client, part, avro, refuses=is_since):
-                is_begun = is_begun or is_early(value)
-                yield value
+                if isinstance(value, dict) and member in value:
+                    is_begun = is_begun or is_early(value)
+                    yield value
             is_begun = is_begun or part.begin == range_.first
             part = replace(range_.longer(part), end=part.begin)
 

@@ -64,6 +64,8 @@ def hand_back(settings: Settings, history: HistoryTopic | None = None, renewal: 
     with closing(connect(settings.mysql)) as connection:
         refuse_unsent_xa(settings, connection, stream.delivered)
         file, pos = (stream.file, stream.pos) if stream.file else watermarks.high_watermark(connection)
+        if not stream.file and not watermarks.executed(connection) <= stream.delivered:
+            raise ConfigError("the job has read nothing of the binlog yet, and there are changes behind it", RUN_AGAIN)
         lines = [f"The job has sent the transactions {stream.delivered} ({file}:{pos}).", *unseen_xa(connection)]
         place = {"ts_sec": int(time.time()), "file": file, "pos": pos, "gtids": str(stream.delivered)}
         written, by_hand = list[bytes](), ""

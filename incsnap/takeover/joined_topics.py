@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from incsnap.config.settings import Settings
-from incsnap.config.topics import topics_of
+from incsnap.config.topics import control_topics, topics_of
 from incsnap.errors import IncsnapError, shorten
 from incsnap.events import SchemaChange
 from incsnap.planner.definitions import defines, redefined
@@ -57,6 +57,8 @@ def joined_topics(
         topic: KeyForm(settings, tables, altered=any(redefined(each.id, changes) for each in tables))
         for topic, tables in by_topic.items()
     }
+    others = control_topics(settings)
+    forms = {topic: replace(form, has_others=topic in others) for topic, form in forms.items()}
     return JoinedTopics(forms, key_forms, keys, tuple(warnings))
 
 

@@ -65,6 +65,7 @@ def place_of(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlac
     gtid = next((text for kind, _, text in events if kind in _GTIDS), None)
     if gtid is not None and GtidSet.parse(gtid.partition("'")[2].rpartition("'")[0]) <= offset.gtids:
         raise _other_server(f"{offset.file}:{offset.pos}")
+    _refuse_first_gtid(connection, offset)
     if offset.row and not offset.event:
         return _within_xa(connection, offset)
     counted = [each for each in events if each[0] not in _GTIDS][: offset.event + 1]
@@ -125,6 +126,27 @@ def _events(connection: Connection[Any], file: str, pos: int, most: int) -> list
     except QueryRefusedError:
         raise _other_server(f"{file}:{pos}") from None
     return [(str(kind), int(begin), str(text)) for _, begin, kind, _, _, text in rows]
+
+
+def _refuse_first_gtid(connection: Connection[Any], offset: ConnectorOffset) -> None:
+    """Raise ConfigError if the offset is within the first transaction with a GTID that the connector has read.
+
+    Debezium then counts this transaction among those that are done.
+    """
+    if not offset.is_within_transaction or len(offset.gtids) != 1:
+        return
+    newest = GtidSet()
+    for _, begin, kind, _, _, text in events_of(connection, offset.file):
+        if int(begin) >= offset.pos:
+            break
+        if kind in _GTIDS:
+            newest = GtidSet.parse(str(text).partition("'")[2].rpartition("'")[0])
+    if newest and newest <= offset.gtids:
+        raise ConfigError(
+            f"the connector's offset counts the transaction {newest} as done and is within it, because the connector"
+            " had read no other GTID",
+            STOP_CLEANLY,
+        )
 
 
 def require_here(connection: Connection[Any], written: WrittenRecords, forms: Mapping[str, PlaceForm]) -> None:

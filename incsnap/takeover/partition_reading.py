@@ -45,10 +45,13 @@ class PartitionReading:
     topic may be with and without a key.
     `least`: place of the offset. `is_exact`: whether the places of records tell the row of an event. Otherwise the end
     is before the last event, and all records without a key behind `least` come again. `since`: first offset at which a
-    record of another form is refused. Earlier ones are of another time and left out.
+    record of another form is refused. Earlier ones are of another time and left out. None: all such records are left
+    out.
     """
 
-    def __init__(self, part: PartitionPart, least: RecordPlace, *, is_exact: bool = True, since: int = 0) -> None:
+    def __init__(
+        self, part: PartitionPart, least: RecordPlace, *, is_exact: bool = True, since: int | None = 0
+    ) -> None:
         self._part, self._begin, self._row = part, RecordPlace(least.file, least.pos), least.row - 1
         self._is_exact, self._since = is_exact, since
         self._behind_end = 0  #: records behind the end that come again
@@ -102,7 +105,8 @@ class PartitionReading:
     def _readable(self, batch: RecordBatch) -> RecordBatch:
         unreadable = pc.equal(batch.column("state"), UNREADABLE)
         offsets = batch.column("offset").filter(unreadable).to_pylist()
-        offset = next((each for each in offsets if each >= self._since), None)
+        since = self._since
+        offset = None if since is None else next((each for each in offsets if each >= since), None)
         if offset is not None:
             raise ConfigError(
                 f"{self._part.topic}: the record at offset {offset} of partition {self._part.partition} has another"

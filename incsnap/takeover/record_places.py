@@ -70,6 +70,8 @@ class PlaceForm:
     drops_rows: bool = field(default=False, compare=False)
     #: False: rows of a snapshot may have the operation of insertions (ReadToInsertEvent). Tables of a topic may differ.
     op_tells_reads: bool = field(default=True, compare=False)
+    #: The topic also has schema changes, transactions or heartbeats: a router sends them there.
+    has_others: bool = field(default=False, compare=False)
 
     @property
     def shown(self) -> dict[tuple[str, str], str]:

@@ -119,7 +119,8 @@ def written_records(
         part = range_.tail if part.begin == part.end else part
         while True:
             astray = list[int]()
-            reading = PartitionReading(part, least, is_exact=form.is_exact, since=range_.part.begin)
+            since = None if form.has_others else range_.part.begin
+            reading = PartitionReading(part, least, is_exact=form.is_exact, since=since)
             for _, messages in messages_of(client, [part]):
                 records = _placed(messages, form, delivered, min(offset, least))
                 reading.add(records)

@@ -71,7 +71,8 @@ def test_schema_changes_and_transactions_of_the_connector_do_not_come_again(
     first, second, third = gtids[1], gtids[3], gtids[4]
     if is_sent:
         at_statement = next(pos for _, pos, text in events if statements[0] in text)
-        send(kafka_address, topic_prefix, {"source": {"file": file, "pos": at_statement, "snapshot": "false"}})
+        source = {"file": file, "pos": at_statement, "snapshot": "false"}
+        send(kafka_address, topic_prefix, {"source": source, "databaseName": database, "ddl": statements[0]})
         at_row = next(pos for kind, pos, _ in events if kind == "Write_rows")
         sent_by_connector(kafka_address, topic, file, at_row, {"id": 1})
         ends = [{"status": status, "id": gtid} for gtid in (first, second) for status in ("BEGIN", "END")]
@@ -150,11 +151,11 @@ def test_values_are_read_with_the_ids_of_apicurio(kafka_address: str, topic_pref
     assert producer.flush(30) == 0
     schemas = AvroSchemas.of(RegistrySettings(client=client), "globalId")
 
-    assert list(values_since(ClientSettings(kafka_address), name, 0, schemas, never)) == [value]
+    assert list(values_since(ClientSettings(kafka_address), name, 0, schemas, "status", never)) == [value]
     # With the settings of another converter nothing can be read.
     for other in (None, AvroSchemas.of(RegistrySettings(url=registry_url), "")):
         with pytest.raises(ConfigError, match=f"a record of the topic {name} is not in the form") as refused:
-            list(values_since(ClientSettings(kafka_address), name, 0, other, never))
+            list(values_since(ClientSettings(kafka_address), name, 0, other, "status", never))
         assert "Give the converter with which the connector has written" in refused.value.hint
 
 

@@ -109,7 +109,7 @@ class Taking:
         return answer
 
     def run(self, address: str, *options: str) -> Result:
-        """Run `incsnap takeover` with Kafka Connect at `address`."""
+        """Run `incsnap takeover` with Kafka Connect at `address`; "": without --rest."""
         properties = {**QUIET, "name": "shop", "checkpoint.location": str(self.folder / "checkpoint")}
         if self.has_signal_table:
             properties |= {"signal.enabled.channels": "source", "signal.data.collection": "shop.signals"}
@@ -123,7 +123,8 @@ class Taking:
             patch("incsnap.mysql.session.connect"),
             patch("incsnap.takeover.offset_place.place_of", side_effect=self.where),
         ):
-            command = ["takeover", str(file), "--offsets", str(offsets), "--rest", address, *options]
+            rest = ["--rest", address] if address else []
+            command = ["takeover", str(file), "--offsets", str(offsets), *rest, *options]
             return CliRunner().invoke(commands, command)
 
 
@@ -259,6 +260,26 @@ def test_a_connector_that_connect_does_not_have_is_named_and_its_topics_are_watc
         assert f"Kafka Connect at {address} has no connector shop" in words
         assert "correct `name`" in words
         assert "with --rest" in words
+
+
+@pytest.mark.parametrize("kind", ["no worker's file", "a worker that is not understood", "a worker that has ended"])
+def test_a_connector_of_which_nothing_but_the_topics_tells_is_a_warning(
+    taking: Taking, dead_address: str, kind: str
+) -> None:
+    worker = taking.folder / "worker.properties"
+    with (
+        connect_rest([401]) as (protected, _),
+        patch.object(connector_state, "_LISTENERS", protected if kind == "no worker's file" else dead_address),
+        patch.object(connector_state, "arriving_records", return_value=""),
+        patch("incsnap.mysql.catalog.tables", return_value=()),
+    ):
+        address = protected if kind == "a worker that is not understood" else dead_address
+        worker.write_text(f"bootstrap.servers=k:9092\nlisteners={address}\n")
+        result = taking.run("", *([] if kind == "no worker's file" else ["--worker", str(worker)]))
+
+    assert result.exit_code == 0, result.output
+    is_unseen = "So only records that arrive show whether the connector shop runs" in " ".join(result.stderr.split())
+    assert is_unseen == (kind != "a worker that has ended")
 
 
 def test_records_that_arrive_count_if_no_worker_listens(taking: Taking, dead_address: str) -> None:

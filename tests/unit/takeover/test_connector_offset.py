@@ -99,3 +99,9 @@ def test_an_offset_without_gtids_is_refused_with_the_way_out() -> None:
 def test_the_offset_of_another_connector_is_refused(content: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="not the offset of a MySQL connector"):
         offset_of(content)
+
+
+@pytest.mark.parametrize("content", ["x", 7, ["gtids"]])
+def test_an_offset_that_is_no_object_is_refused(content: Any) -> None:
+    with pytest.raises(ConfigError, match=r"this is not the offset of a MySQL connector: .*: it is no object"):
+        offset_of(content)

@@ -21,7 +21,7 @@ from tests.support.connect_rest import connect_rest
 @pytest.mark.parametrize(
     ("worker", "address"),
     [
-        ({}, ""),
+        ({}, "http://localhost:8083"),
         # Kafka Connect listens at this port unless `listeners` says otherwise.
         ({"bootstrap.servers": "k:9092"}, "http://localhost:8083"),
         ({"listeners": "http://:8083"}, "http://localhost:8083"),
@@ -33,8 +33,10 @@ from tests.support.connect_rest import connect_rest
             "https://c:9",
         ),
         ({"listeners": "sasl://:8083"}, ""),
+        ({"listeners": "http://0.0.0.0:${REST_PORT}"}, ""),
+        ({"listeners": "http://[fe80::1]:8085"}, "http://[fe80::1]:8085"),
     ],
-    ids=range(8),
+    ids=range(10),
 )
 def test_the_address_of_rest_is_that_of_the_workers_file(worker: dict[str, str], address: str) -> None:
     assert rest_of(worker) == address

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,8 +13,12 @@ from incsnap.envelope.seam import ROW_STEP, RecordPlace, Seam
 from incsnap.errors import ConfigError
 from incsnap.gtid import GtidSet
 from incsnap.kafka.client_settings import ClientSettings
-from incsnap.takeover import control_topics
+from incsnap.tables import Column, TableId, TableShape
+from incsnap.takeover import control_topics, offset_place
+from incsnap.takeover.connector_offset import ConnectorOffset
 from incsnap.takeover.control_topics import sent_statements, sent_transactions, with_control_topics
+from incsnap.takeover.joined_topics import joined_topics
+from incsnap.takeover.partition_parts import PartitionRange
 from incsnap.takeover.partition_reading import OffsetEvent, PartitionReading
 from incsnap.takeover.record_places import PlaceForm, record_places
 from incsnap.takeover.written_records import again, with_earlier
@@ -169,6 +175,40 @@ def test_a_record_of_another_form_is_refused() -> None:
         reading.add(record_places([message], _FORM))
 
 
+def test_records_of_another_form_are_left_out_of_a_topic_that_also_has_schema_changes() -> None:
+    settings = loaded_with(
+        transforms="r",
+        transforms__r__type="org.apache.kafka.connect.transforms.RegexRouter",
+        transforms__r__regex=".*",
+        transforms__r__replacement="all",
+        include__schema__changes="true",
+    ).settings
+    table = TableId("shop", "t")
+    topics = joined_topics(settings, {table: TableShape(table, (Column("id", "int", nullable=False),), (0,))}, ())
+    assert topics.forms["all"].has_others
+    change = Message(0, "c", 100)
+    change.value = lambda: b'{"source":{},"databaseName":"shop","ddl":"CREATE TABLE t (id INT)"}'  # type: ignore[method-assign]
+    reading = PartitionReading(PartitionPart("all", 0, 0, 2), _LEAST, since=None)
+
+    reading.add(record_places([change, Message(1, "c", 100)], replace(topics.forms["all"], name="")))
+
+    assert reading.end == RecordPlace(12, 100, 0, ROW_STEP).next
+
+
+def test_values_of_other_topics_are_left_out_of_a_control_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    gtid = "3e11fa47-71ca-11e1-9e33-c80aa9429562:6"
+    begin, row = {"status": "BEGIN", "id": gtid, "event_count": None}, {"id": 1, "source": "shop"}
+    values = [row, {"before": None, "after": row, "source": {"gtid": gtid}}, {"status": "paid"}, begin]
+    monkeypatch.setattr(control_topics, "_values", lambda *_, **__: iter(values))
+    monkeypatch.setattr(control_topics, "partition_counts", lambda *_: {})
+    monkeypatch.setattr(control_topics, "admin_client", lambda _: None)
+    monkeypatch.setattr(control_topics, "ranges_since", lambda *_: [PartitionRange(PartitionPart("all", 0, 0, 4), 0)])
+    of_topic = partial(control_topics.values_since, ClientSettings("k:1", {}), "all", 0, None)
+
+    assert sent_transactions(of_topic("status", lambda _: False)) == (GtidSet.parse(gtid), GtidSet())
+    assert list(of_topic("ddl", lambda _: False)) == []
+
+
 def statement(file: str, pos: int, snapshot: object = "false") -> dict[str, Any]:
     """Return the value of a record of a topic of schema changes."""
     return {"source": {"file": file, "pos": pos, "snapshot": snapshot}}
@@ -223,3 +263,29 @@ def test_transactions_without_a_gtid_do_not_count() -> None:
 
     assert begun == GtidSet.parse(",".join(gtids))
     assert ended == GtidSet.parse(gtids[0])
+
+
+@pytest.mark.parametrize(("gtids", "is_refused"), [("7", True), ("1-7", False), ("6", False)])
+def test_an_offset_within_the_first_transaction_with_a_gtid_is_refused(
+    gtids: str, is_refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debezium counts the first such transaction as done as soon as it has begun."""
+    server = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    events = [
+        ("binlog.000012", 126, "Previous_gtids", 1, 157, ""),
+        ("binlog.000012", 157, "Gtid", 1, 236, f"SET @@SESSION.GTID_NEXT= '{server}:7'"),
+        ("binlog.000012", 236, "Query", 1, 310, "BEGIN"),
+        ("binlog.000012", 310, "Table_map", 1, 360, "table_id: 90 (shop.t)"),
+        ("binlog.000012", 360, "Write_rows", 1, 9_000, "table_id: 90 flags: STMT_END_F"),
+    ]
+    pages = {"SHOW BINARY LOGS": [("binlog.000012", 9_000)], "SHOW BINLOG EVENTS IN %s FROM %s LIMIT %s": events[2:]}
+    monkeypatch.setattr(offset_place, "query", lambda _, sql, *__: pages[sql])
+    monkeypatch.setattr(offset_place, "events_of", lambda *_: iter(events))
+    offset = ConnectorOffset(GtidSet.parse(f"{server}:{gtids}"), "binlog.000012", 236, event=2, row=10)
+    connection: Any = None
+    if not is_refused:
+        assert offset_place.place_of(connection, offset) == RecordPlace(12, 360, 10)
+        return
+
+    with pytest.raises(ConfigError, match=f"counts the transaction {server}:7 as done"):
+        offset_place.place_of(connection, offset)
