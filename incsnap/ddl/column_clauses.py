@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from incsnap.ddl.character_sets import read_collation
 from incsnap.ddl.clauses import Clauses
+from incsnap.ddl.column_defaults import default_text
 from incsnap.ddl.column_types import DeclaredType, column_of, read_type
 from incsnap.ddl.key_clauses import ATTRIBUTES, DeclaredKey, skip_check, skip_reference
-from incsnap.ddl.literals import default_text
 from incsnap.ddl.table_definition import PRIMARY, KeyPart
 from incsnap.ddl.words import NotUnderstood
 from incsnap.tables import Column
@@ -42,8 +42,8 @@ class DeclaredColumn:
 
     @property
     def default(self) -> str | None:
-        """The text of its DEFAULT (`literals.default_text`). None: it has none, or the statement does not tell it."""
-        return default_text(self.literal, self.type.kind, self.type.length, self.charset)
+        """The text of its DEFAULT (`default_text`). None: it has none, or the statement does not tell it."""
+        return default_text(self.literal, self.type, self.charset)
 
     def keys(self) -> Iterator[DeclaredKey]:
         """Yield the keys that the definition declares, in the server's order."""

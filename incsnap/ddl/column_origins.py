@@ -53,8 +53,8 @@ def _copies_otherwise(alteration: Alteration, tool: str) -> bool:
 def defaults_behind(sql: str, session: Session) -> dict[str, str]:
     """Return the DEFAULTs of the columns that a statement adds, by their names in lower case.
 
-    Columns without a DEFAULT, and those whose DEFAULT the statement does not tell (`literals.default_text`), are left
-    out.
+    Columns without a DEFAULT, and those whose DEFAULT the statement does not tell (`column_defaults.default_text`), are
+    left out.
     """
     alteration = read_alteration(sql, session)
     added = () if alteration is None else (each.column for each in alteration.columns if each.replaces is None)

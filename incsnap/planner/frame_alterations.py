@@ -14,6 +14,7 @@ import pyarrow as pa
 from incsnap.checkpoint.control_records import ControlRecord
 from incsnap.config.settings import Settings
 from incsnap.config.topics import topics_of
+from incsnap.connect.field_names import adjust_field
 from incsnap.ddl.column_origins import defaults_behind
 from incsnap.envelope.frame_format import described_fields
 from incsnap.envelope.table_view import view_of
@@ -48,7 +49,7 @@ def alteration_records(
         return []
     end = definitions.end
     id_ = f"{end.server_uuid}:{end.file}:{end.pos}"
-    alterations = [_alteration(table, change, id_) for change in altering]
+    alterations = [_alteration(settings, table, change, id_) for change in altering]
     alteration = reduce(lambda before, later: later.behind(before), alterations)
     shape = _certain_shape(settings, table, definitions)
     value = None
@@ -58,12 +59,24 @@ def alteration_records(
     return [ControlRecord(topics_of(settings, table)[0], alteration.to_json(), value)]
 
 
-def _alteration(table: TableId, change: SchemaChange, id_: str) -> Alteration:
+def _alteration(settings: Settings, table: TableId, change: SchemaChange, id_: str) -> Alteration:
+    """Return the alteration of a DataFrame's table. Its columns have the names that the DataFrame gives them.
+
+    The DEFAULTs of columns that are masked, hashed or cut are left out.
+    """
     altered = AlteredTable(table).behind(change)
     defaults: dict[str, str] = {}
     for sql in statements_about(table, change):
         defaults |= defaults_behind(sql, change.session)
-    return Alteration(id_, altered.sql, None if altered.origins is None else dict(altered.origins), defaults)
+
+    def shown(column: str) -> str:
+        return adjust_field(column, settings.columns.field_names).lower()
+
+    plain = {name: text for name, text in defaults.items() if settings.columns.transform(f"{table}.{name}") is None}
+    origins = None
+    if altered.origins is not None:
+        origins = {shown(name): former and shown(former) for name, former in altered.origins}
+    return Alteration(id_, altered.sql, origins, {shown(name): text for name, text in plain.items()})
 
 
 def _described_table(settings: Settings) -> TableId | None:

@@ -300,7 +300,7 @@ class LakeTable:
 
 
 def _value(text: str, kind: DataType) -> Column:
-    """Return the DEFAULT `text` of a statement (`ddl.literals.default_text`) as a value of the lake's type."""
+    """Return the DEFAULT `text` of a statement (`ddl.column_defaults.default_text`) as a value of the lake's type."""
     if isinstance(kind, BinaryType):
         try:
             octets = text.encode("latin-1")

@@ -37,7 +37,7 @@ class Alteration:
     #: Name of a column behind the statement -> its name before, None for a new column; both in lower case. Columns that
     #: are not named have kept their name. None: the statement is not understood.
     origins: dict[str, str | None] | None
-    #: New column in lower case -> its DEFAULT as the statement tells it (`literals.default_text`).
+    #: New column in lower case -> its DEFAULT as the statement tells it (`column_defaults.default_text`).
     #: A byte string has a character for each byte.
     defaults: dict[str, str] = field(default_factory=dict)
     is_one: bool = True  #: False for several statements as one
