@@ -38,7 +38,7 @@ class DefinedTable:
     """The columns of a table at one moment."""
 
     columns: tuple[DefinedColumn, ...]  #: in their order
-    key: tuple[str, ...] = ()  #: columns of the primary key, in the key's order; (): no primary key
+    key: tuple[str, ...] = ()  #: columns of the key that tells rows apart, in the key's order; (): no such key
 
 
 #: Name of a column behind the statements -> its name before them, None for a new column. Both are in lower case.
@@ -55,14 +55,16 @@ def unknown_values(
     origins: Origins | None,
     statements: ColumnStatements = NO_STATEMENT,
     is_captured: Callable[[str], bool] = lambda _: True,
+    *,
+    is_copied: bool = False,
 ) -> tuple[str, ...]:
     """Return why old rows have values that consumers cannot know, a reason for each column; () if they know all.
 
     `origins`: None if the statements between the definitions were not understood. Then a new column may be a former
     one under a new name. `statements`: the statements that have defined columns. `is_captured`: whether records have a
-    column, by its name.
+    column, by its name. `is_copied`: gh-ost or pt-online-schema-change has filled a copy of the table.
     """
-    return tuple(_unknown(before, after, origins, statements, is_captured))
+    return tuple(_unknown(before, after, origins, statements, is_captured, is_copied))
 
 
 def changed_columns(
@@ -122,6 +124,7 @@ def _unknown(
     origins: Origins | None,
     statements: ColumnStatements,
     is_captured: Callable[[str], bool],
+    is_copied: bool,
 ) -> Iterator[str]:
     pairs = _pairs(before, after, origins)
     gone = _gone(before, pairs)
@@ -132,6 +135,8 @@ def _unknown(
         if not is_captured(column.name):
             continue
         reason = _of_new(column) if former is None else _of_kept(column, former) or _of_expression(column, changed)
+        if not reason and is_copied and former is not None and former.generated and not column.generated:
+            reason = "was generated, and the tool for online schema changes does not copy such values"
         if not reason and former is None and column.name.lower() in names_of_gone:
             reason = "has the name of a dropped column"
         if not reason and former is None and may_be_renamed:
@@ -206,10 +211,10 @@ def _named(expression: str) -> set[str]:
 
 
 def _other_key(before: DefinedTable, pairs: list[_Pair], after: DefinedTable) -> Iterator[str]:
-    """Yield a reason if records have other keys, because the primary key has other columns."""
+    """Yield a reason if records have other keys."""
     former = {column.name.lower(): was.name.lower() for column, was in pairs if was is not None}
     if [former.get(name.lower()) for name in after.key] != [name.lower() for name in before.key]:
-        yield f"the primary key is ({', '.join(after.key)}) now, and was ({', '.join(before.key)})"
+        yield f"the key is ({', '.join(after.key)}) now, and was ({', '.join(before.key)})"
 
 
 def _form(column: DefinedColumn) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from pymysql.connections import Connection
 
 from incsnap.ddl.old_rows import DefinedColumn, DefinedTable
+from incsnap.mysql.catalog import shapes_of
 from incsnap.mysql.session import query
 from incsnap.tables import TableId, printed_charset
 
@@ -18,24 +19,18 @@ _COLUMNS = (
     " GENERATION_EXPRESSION FROM information_schema.COLUMNS WHERE (TABLE_SCHEMA, TABLE_NAME) IN %s"
     " ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
 )
-_KEYS = (
-    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS"
-    " WHERE INDEX_NAME = 'PRIMARY' AND (TABLE_SCHEMA, TABLE_NAME) IN %s"
-    " ORDER BY TABLE_SCHEMA, TABLE_NAME, SEQ_IN_INDEX"
-)
 
 
 def defined_tables(connection: Connection[Any], tables: Sequence[TableId]) -> dict[TableId, DefinedTable]:
     """Return the present definitions of those of `tables` that exist and may be seen, by their names on the server."""
     columns: dict[TableId, list[DefinedColumn]] = {}
-    keys: dict[TableId, list[str]] = {}
     for first in range(0, len(tables), _AT_ONCE):
         names = tuple((table.database, table.table) for table in tables[first : first + _AT_ONCE])
         for database, table, *column in query(connection, _COLUMNS, (names,)):
             columns.setdefault(TableId(str(database), str(table)), []).append(_column(*column))
-        for database, table, name in query(connection, _KEYS, (names,)):
-            keys.setdefault(TableId(str(database), str(table)), []).append(str(name))
-    return {table: DefinedTable(tuple(each), tuple(keys.get(table, ()))) for table, each in columns.items()}
+    shapes = shapes_of(connection, tables)
+    keys = {table: tuple(shape.columns[index].name for index in shape.key) for table, shape in shapes.items()}
+    return {table: DefinedTable(tuple(each), keys.get(table, ())) for table, each in columns.items()}
 
 
 def _column(

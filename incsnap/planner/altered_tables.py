@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from incsnap.ddl.column_origins import origins_behind, read_alteration
 from incsnap.ddl.column_statements import NO_STATEMENT, ColumnStatements
 from incsnap.ddl.old_rows import Origins
+from incsnap.ddl.online_names import GH_OST, PT_OSC
 from incsnap.ddl.statements import first_word
 from incsnap.errors import shorten
 from incsnap.events import UNKNOWN, SchemaChange
@@ -30,6 +31,7 @@ class AlteredTable:
     statements: ColumnStatements = NO_STATEMENT  #: the statements that have defined columns
     is_made: bool = False  #: whether a CREATE TABLE has made the table, before the statements
     is_redefined: bool = False  #: whether an ALTER TABLE may have changed columns, or the key that tells rows apart
+    is_copied: bool = False  #: whether gh-ost or pt-online-schema-change has filled a copy of the table
 
     def behind(self, change: SchemaChange) -> AlteredTable:
         """Return the table behind one more statement. A swap of an online schema change is its ALTER TABLE."""
@@ -64,6 +66,7 @@ class AlteredTable:
             statements=statements,
             is_made=self.is_made,
             is_redefined=self.is_redefined or statements.unread > 0 or any(each.changes_rows for each in understood),
+            is_copied=self.is_copied or change.online.tool_of(self.table) in (GH_OST, PT_OSC),
         )
 
     def _is_replaced(self, change: SchemaChange) -> bool:

@@ -34,6 +34,7 @@ from incsnap.events import SchemaChange
 from incsnap.mysql.defined_tables import defined_tables
 from incsnap.planner.altered_tables import AlteredTable
 from incsnap.planner.definitions import NotCertain, defines, redefined
+from incsnap.planner.new_tables import filter_of
 from incsnap.planner.signal_commands import Captured
 from incsnap.planner.start_snapshot import snapshot_of
 from incsnap.snapshot.commands import Command, Execute
@@ -65,6 +66,7 @@ class KnownTables:
     tables: tuple[tuple[TableId, DefinedTable], ...] = ()
     altered: tuple[AlteredTable, ...] = ()  #: tables that are to be compared
     is_complete: bool = False  #: whether the server was asked for all captured tables
+    lists: str = ""  #: file with the lists that chose these tables (`new_tables.filter_of`)
 
 
 DefinedFiles = ValueFiles[KnownTables]
@@ -114,14 +116,16 @@ class OldRows:
             return (), {_CHANNEL: ""} if name else {}
         known = self._known(name)
         defining = list(filter(defines, changes))
-        if known.is_complete and not (known.altered or defining):
+        # Wider lists take further tables, from the second batch of a start on.
+        lists = filter_of(start)
+        is_complete = known.is_complete and known.lists == lists
+        if is_complete and not (known.altered or defining):
             return (), {_CHANNEL: name}  # most batches: there may be thousands of tables
         tables, altered = dict(known.tables), {each.table: each for each in known.altered}
         for change in defining:
             self._follow(change, tables, altered, captured)
-        is_due = altered or not known.is_complete
+        is_due = altered or not is_complete
         commands: list[Command] = []
-        is_complete = known.is_complete
         if is_due and asking is not None and time.monotonic() >= self._again_at:
             asked = sorted({*altered, *(() if is_complete else captured().tables)})
             try:
@@ -135,7 +139,10 @@ class OldRows:
                 commands = list(self._reread(start, compared, tables, definitions, captured, others))
                 _learn(tables, certain, definitions, compared)
                 is_complete = True
-        after = KnownTables(tuple(sorted(tables.items())), tuple(altered.values()), is_complete)
+        asked_for = lists if is_complete else known.lists
+        after = KnownTables(
+            tuple(sorted(tables.items())), tuple(altered.values()), is_complete or known.is_complete, asked_for
+        )
         return tuple(commands), {_CHANNEL: name if after == known and name else self._files.keep(after)}
 
     def _known(self, name: str) -> KnownTables:
@@ -201,7 +208,7 @@ class OldRows:
         running = {scan.table for scan in snapshot.scans} | {request.table for request in snapshot.queue}
         read = _read_from_now_on(start, others)
         for table, altered in compared.items():
-            if table not in after or table in read or not self._settings.included(table):
+            if table not in after or table in read:
                 continue
             if table in before:
                 reasons = self._reasons(before[table], after[table], altered)
@@ -220,9 +227,19 @@ class OldRows:
                 continue
             if not reasons:
                 continue
+            why = shorten("; ".join(reasons), _MOST_REASONS)
+            if not self._settings.included(table):
+                log.warning(
+                    "incsnap.online.ddl.reread=%s: %s is not read again behind %s, because"
+                    " snapshot.include.collection.list leaves the table out: %s",
+                    setting,
+                    table,
+                    altered.sql,
+                    why,
+                )
+                continue
             number += 1
             id_ = f"{_ID}{start.job_id[:8]}-{start.batch + 1}" + (f"-{number}" if number > 1 else "")
-            why = shorten("; ".join(reasons), _MOST_REASONS)
             command = snapshot_of(id_, [table], self._settings, captured())
             if command is not None:
                 log.info(
@@ -241,7 +258,7 @@ class OldRows:
             name, rules = f"{altered.table}.{column}", self._columns
             return rules.includes(name) or matches(rules.key_patterns(), name) or column in after.key
 
-        return unknown_values(before, after, origins, altered.statements, is_captured)
+        return unknown_values(before, after, origins, altered.statements, is_captured, is_copied=altered.is_copied)
 
 
 def _learn(

@@ -299,6 +299,20 @@ def test_a_table_without_a_key_is_named_with_what_to_do(
     assert "give it one" in caplog.text
 
 
+def test_another_unique_key_in_place_of_a_primary_key_gives_old_rows_another_key(
+    cursor: Cursor, make_job: Any, database: str
+) -> None:
+    cursor.execute("ALTER TABLE bare MODIFY id INT NOT NULL, MODIFY v VARCHAR(9) NOT NULL, ADD UNIQUE uk (id)")
+    job = begun(make_job(), cursor)
+    cursor.execute("ALTER TABLE bare DROP INDEX uk, ADD UNIQUE uk2 (v)")
+    stream(job, cursor)
+
+    (started,) = notes(job, "STARTED")
+    assert started["reason"].endswith("the key is (v) now, and was (id)")
+    keys = [each.key for each in job.of(f"{job.settings.topic_prefix}.{database}.bare")]
+    assert [key for key in keys if "v" in key] == [{"v": str(i)} for i in range(1, ROWS + 1)]
+
+
 def test_a_job_that_begins_to_look_says_what_it_does_not_know(
     cursor: Cursor, make_job: Any, make_settings: MakeSettings, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -119,6 +119,13 @@ def test_a_column_that_only_changes_back_keeps_its_values() -> None:
     assert unknown_values(behind(ID, generated), behind(ID, plain), {}) == ()
 
 
+def test_a_generated_column_that_becomes_an_ordinary_one_is_empty_in_a_copy() -> None:
+    before, after = behind(ID, replace(A, generated="(`id` + 1)")), behind(ID, A)
+    (reason,) = unknown_values(before, after, {}, is_copied=True)
+    assert reason.startswith("column a was generated")
+    assert unknown_values(before, before, {}, is_copied=True) == ()
+
+
 def test_order_default_and_a_dropped_column_tell_nothing_new() -> None:
     assert unknown_values(BEFORE, behind(ID, B, A), {}) == ()
     assert changed_columns(BEFORE, behind(ID, B, replace(A, default="5")), {}) == ()
@@ -171,7 +178,7 @@ def test_a_column_that_is_renamed_twice_is_found_and_one_that_returns_is_the_sam
 
 def test_another_primary_key_is_unknown_and_a_renamed_column_of_the_key_is_named_once() -> None:
     (reason,) = unknown_values(BEFORE, behind(ID, replace(A, nullable=True), B, key=("a",)), {})
-    assert reason == "the primary key is (a) now, and was (id)"
+    assert reason == "the key is (a) now, and was (id)"
     named = unknown_values(BEFORE, behind(replace(ID, name="no"), A, B, key=("no",)), {"no": "id"})
     assert len(named) == 1
 

@@ -234,3 +234,9 @@ def test_a_table_that_takes_this_ones_place_has_its_own_values_in_each_column_th
     assert reasons([A, replace(TEXT, type="varchar(5)")], [A, longer], behind(*back, before=tables)) == (1, 1)
     assert reasons([A, TEXT], [A, TEXT], behind(*back, before=tables)) == (0, 0)
     assert reasons([A, TEXT], [A, TEXT], behind(*done, *back)) == (3, 3)
+
+
+def test_a_table_of_a_copy_that_a_tool_has_filled_is_told_from_an_altered_one() -> None:
+    assert behind(*gh_ost(alter="MODIFY a INT")).is_copied
+    assert behind(*gh_ost(alter="MODIFY a INT"), "ALTER TABLE t ADD b INT").is_copied
+    assert not behind("ALTER TABLE t MODIFY a INT").is_copied

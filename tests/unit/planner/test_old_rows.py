@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -170,3 +171,43 @@ def is_read_behind(
         commands, positions = old_rows.commands(offset, changes, asking, connection, lambda: CapturedTables((T,)), ())
         offset = replace(offset, batch=offset.batch + 1, signal_positions=positions)
     return [each.table for command in commands if isinstance(command, Execute) for each in command.collections] == [T]
+
+
+U = TableId("shop", "u")
+_CREATED = DefinedColumn("c", "datetime", default="CURRENT_TIMESTAMP", computed=True)
+
+
+@pytest.mark.parametrize("snapshots", ["", r"shop\.t"], ids=["all", "u left out"])
+def test_a_table_of_wider_lists_is_read_again_behind_its_first_alter(
+    snapshots: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    left_out = {"snapshot__include__collection__list": snapshots} if snapshots else {}
+    settings = loaded_with(
+        table__include__list=r"shop\.t,shop\.u", incsnap__online__ddl__reread="changed", **left_out
+    ).settings
+    old_rows = OldRows(settings.snapshot, settings.tables, settings.columns, defined_files(Files(str(tmp_path))))
+    offset = Offset("job", 1, StreamPosition(GtidSet(), "", 0), TopicLayout(1, {}))
+    commands: tuple[Command, ...] = ()
+    alter = change("ALTER TABLE u ADD c DATETIME DEFAULT CURRENT_TIMESTAMP")
+    # The position of the channel `tables` names the lists of the start before.
+    for lists, changes, columns in (
+        ("of-t", [], (ID,)),
+        ("of-t-and-u", [], (ID,)),
+        ("of-t-and-u", [alter], (ID, _CREATED)),
+    ):
+        tables = (T,) if lists == "of-t" else (T, U)
+
+        def asking(_: Any, asked: tuple[TableId, ...] = tables, now: tuple[DefinedColumn, ...] = columns) -> Any:
+            return {table: DefinedTable(now if table == U else (ID,), ("id",)) for table in asked}, ()
+
+        connection: Any = None
+        offset = replace(offset, signal_positions={**offset.signal_positions, "tables": lists})
+        commands, positions = old_rows.commands(
+            offset, changes, asking, connection, partial(CapturedTables, tables), ()
+        )
+        offset = replace(offset, batch=offset.batch + 1, signal_positions=positions)
+
+    asked = [each.table for command in commands if isinstance(command, Execute) for each in command.collections]
+    assert asked == ([] if snapshots else [U])
+    assert "it is not known" not in caplog.text
+    assert ("snapshot.include.collection.list leaves the table out" in caplog.text) == bool(snapshots)
