@@ -18,17 +18,19 @@ from incsnap.ddl.online_names import (
     SPIRIT,
     TRIGGERS,
     altered_by,
+    altered_by_name,
     altered_by_pt,
     confirms,
     copy_tool,
     ghost_beside,
     is_common_checkpoint,
+    is_former_name,
     log_trace,
     looks_like_a_tools,
     may_be_pt_copy,
 )
 from incsnap.ddl.online_tables import OnlineTable, OnlineTables
-from incsnap.errors import shorten
+from incsnap.errors import PreflightFailed, shorten
 from incsnap.events import UNKNOWN
 from incsnap.mysql.catalog import tables
 from incsnap.mysql.granted import tables_without
@@ -59,6 +61,29 @@ def tables_of_tools(connection: Connection[Any], settings: Settings) -> OnlineTa
     if settings.online_ddl_tables != "ignore":
         return OnlineTables()
     return online_tables(connection, tables(connection, settings.tables.of_whole_databases()))
+
+
+def refuse_half_swap(connection: Connection[Any], settings: Settings, of_tools: OnlineTables) -> None:
+    """Raise PreflightFailed if gh-ost has renamed a captured table, and the copy has not taken its name yet.
+
+    A new job would take the renamed table for an ordinary one, and would not read the rows of the copy. `of_tools`: the
+    result of `tables_of_tools`.
+    """
+    changelogs = [each.table for each in of_tools.certain() if ghost_beside(each.table.table)]
+    existing = tables(connection, settings.tables.of_whole_databases()) if changelogs else []
+    names = {table.folded for table in existing}
+    for log in changelogs:
+        of = TableId(log.database, altered_by_name(log.table))
+        if of.folded in names or not settings.tables.included(of):
+            continue
+        beside = (table for table in existing if table.database == of.database)
+        formers = ", ".join(str(table) for table in beside if is_former_name(table.table, of.table, GH_OST))
+        if formers:
+            raise PreflightFailed(
+                f"gh-ost is between the two renames of its cut-over: there is {shorten(formers)}, and no {of}",
+                "Start the job again when gh-ost has ended. If gh-ost was killed, RENAME its copy or the former table"
+                f" to {of.sql}, and DROP TABLE {log.sql}.",
+            )
 
 
 def online_tables(connection: Connection[Any], existing: Collection[TableId]) -> OnlineTables:

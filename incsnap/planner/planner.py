@@ -45,7 +45,7 @@ from incsnap.monitoring.snapshot_view import limits_of, waits_for
 from incsnap.mysql import watermarks
 from incsnap.mysql.catalog import tables
 from incsnap.mysql.column_defaults import KnownDefaults
-from incsnap.mysql.online_tables import tables_of_tools
+from incsnap.mysql.online_tables import refuse_half_swap, tables_of_tools
 from incsnap.mysql.preflight import NO_RECOVERY
 from incsnap.mysql.session import connect, dial
 from incsnap.mysql.start_place import READ_TABLES, require_sendable, start_gtids
@@ -330,7 +330,7 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
     Rows from before that place come by snapshot. `buckets` is how many buckets the job has. `files` is incsnap's part
     of the checkpoint. The lists that choose the captured tables are written there. If rows do not name their columns,
     the definitions of tables are written there too. Without `files` the first batch does both. Raise ConfigError if the
-    place is refused, or if `snapshot.mode` is `recovery`.
+    place is refused, or if `snapshot.mode` is `recovery`. Raise PreflightFailed as `refuse_half_swap` does.
     """
     taken = taken_over(files) if files is not None else None
     if settings.snapshot.mode == "recovery" and taken is None:
@@ -346,6 +346,8 @@ def first_position(settings: Settings, buckets: int, files: Files | None = None)
         # server will still send. A position must never claim what was not delivered. The tail knows its position after
         # the first event.
         stream, definitions, online = StreamPosition(executed, "", 0), "", ""
+        if place is None:
+            refuse_half_swap(connection, settings, of_tools)
         if files is not None and place is None:
             definitions = first_definitions(settings, definition_files(files), connection, stream)
             online = OnlineDdl(settings, files).keep(of_tools)

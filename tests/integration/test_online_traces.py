@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from incsnap.errors import PreflightFailed
 from incsnap.mysql.online_tables import tables_of_tools
 from incsnap.mysql.session import connect
 from lab.addresses import MySqlAddress
@@ -154,6 +155,33 @@ def test_a_revert_of_a_run_from_before_the_job_is_an_alter(make: Any, two_step: 
     assert _swapped(migration) == {"t"}
     assert migration.topics() == {"t"}
     assert set(migration.events()[-1]) == {"id", "v"}
+
+
+@pytest.mark.parametrize("reverts", [False, True], ids=["a run", "a revert"])
+def test_a_new_job_is_refused_between_the_two_renames_of_a_cut_over(make: Any, reverts: bool) -> None:
+    migration = make(starts=False)
+    if reverts:
+        migration.play(gh_ost(migration.database, drops_old=False), copies="_t_gho", batches=False)
+        run = [revert(migration.database)[0], "alter /* gh-ost */ table t rename _t_rev_del"]
+        second, former = "alter /* gh-ost */ table _t_del rename t", "_t_rev_del"
+    else:
+        run = gh_ost(migration.database, two_step=True)[:-2]
+        second, former = run.pop(), "_t_del"
+    migration.run(*run)
+    with pytest.raises(PreflightFailed, match=rf"{former}, and no {migration.database}\.t$") as refused:
+        assert migration.job
+    assert "Start the job again when gh-ost has ended" in refused.value.hint
+    migration.run(second)
+    assert migration.job
+    migration.until_event(migration.insert())
+    assert "t" in migration.topics()
+
+
+def test_a_new_job_begins_beside_tables_of_a_run_whose_table_it_does_not_capture(make: Any) -> None:
+    migration = make(starts=False, table__include__list=r".*\.u")
+    migration.run("CREATE TABLE u (id INT NOT NULL PRIMARY KEY)", *gh_ost(migration.database, two_step=True)[:-3])
+    assert not migration.has_table()
+    assert migration.job
 
 
 def test_triggers_that_the_user_may_not_see_are_named_in_a_warning(make: Any, caplog: pytest.LogCaptureFixture) -> None:
