@@ -89,8 +89,8 @@ class ConnectWorker:
         """Whether the connector with this `database.server.id` has begun to read the binlog."""
         return f"(sid:{server_id}, cid:" in self.program.log.read_text(errors="replace")
 
-    def end(self, seconds: float = 60.0) -> None:
-        """End the worker with SIGTERM, so that it writes its offsets.
+    def end(self, seconds: float = 120.0) -> None:
+        """End the worker with SIGTERM, so that it writes its offsets. Debezium may wait for its stream for 90 s.
 
         Raise ServerUnreachable if it does not end in time.
         """
