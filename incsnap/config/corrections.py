@@ -40,7 +40,9 @@ _SIGNAL_CONSUMER, _SIGNAL_BROKERS = "signal.consumer.", "signal.kafka.bootstrap.
 _LOGINS = ("security.protocol", "sasl.", "ssl.")
 _EVENT_ROUTER = "io.debezium.transforms.outbox.EventRouter"
 _UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
-_TABLE_LISTS = ("table.include.list", "table.exclude.list", "snapshot.include.collection.list")
+_KEYS, _OVERRIDES = "message.key.columns", "snapshot.select.statement.overrides"
+_TABLE_LISTS = ("table.include.list", "table.exclude.list", "snapshot.include.collection.list", _OVERRIDES)
+_COLUMN_LISTS = ("column.include.list", "column.exclude.list", "column.mask.", "column.truncate.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +189,15 @@ def _dropped_deletions(values: Mapping[str, str]) -> Iterator[Change]:
 
     The defaults of Debezium 1 were drop.tombstones=true and delete.handling.mode=drop: no record of a deletion.
     """
-    renamed = any(_is_of_debezium_1(name) and present_name(name) not in values for name in values)
+    # A file of Debezium 2 or 3 may have names that were left behind, and has the prefix.
+    is_of_first = any(map(_is_of_debezium_1, values)) and "topic.prefix" not in values
     for name in split_list(values.get("transforms", "")):
         start = f"transforms.{name}."
         given = values.get(f"{start}type", "").strip()
         options = (start + option for option in (*OF_DELETIONS, TOMBSTONE_HANDLING))
         if (
             _is(TRANSFORMS.get(given, given), _UNWRAP)
-            and (renamed or given in TRANSFORMS)
+            and (is_of_first or given in TRANSFORMS)
             and not any(values.get(option) for option in options)
         ):
             reason = "Debezium 1 sent no record of a deletion by default. Debezium 3 sends a null."
@@ -299,11 +302,23 @@ def _with_database(change: Change, value: str, values: Mapping[str, str]) -> Cha
     included = (text for name, text in values.items() if _name_of(name, values) == "database.include.list")
     databases = split_list(next(included, ""))
     database = exact_name(databases[0]) if len(databases) == 1 else None
-    if change.new not in _TABLE_LISTS or not database:
+    if not database:
         return change
-    listed = split_list(value if change.value is None else change.value)
-    whole = [each if "." in each or exact_name(each) is None else f"{database}.{each}" for each in listed]
-    if list(listed) == whole:
-        return change
-    reason = "A table is named with its database."
-    return Change(change.old, change.new, ",".join(whole), f"{change.reason} {reason}".strip())
+    reason = f"{change.reason} A table is named with its database.".strip()
+    start, _, table = change.new.rpartition(".")
+    if start == _OVERRIDES and table and table in split_list(values.get(_OVERRIDES, "")):
+        return Change(change.old, f"{_OVERRIDES}.{database}.{table}", change.value, reason)
+    dots = 1 if change.new in (*_TABLE_LISTS, _KEYS) else 2 if change.new.startswith(_COLUMN_LISTS) else 0
+    text, separator = value if change.value is None else change.value, ";" if change.new == _KEYS else ","
+    listed = [each.strip() for each in text.split(separator) if each.strip()]
+    whole = [f"{database}.{each}" if _lacks_database(each, dots) else each for each in listed]
+    return change if listed == whole else Change(change.old, change.new, separator.join(whole), reason)
+
+
+def _lacks_database(pattern: str, dots: int) -> bool:
+    """Whether a pattern is the name of a table or column, and has all parts but the database. `dots`: of a whole name.
+
+    `message.key.columns` has the key's columns behind a colon.
+    """
+    exact = exact_name(pattern.partition(":")[0])
+    return exact is not None and exact.count(".") == dots - 1

@@ -88,7 +88,10 @@ def _mask_field(side: Side, reader: SettingsReader, name: str) -> Transform | No
     start = f"transforms.{name}."
     reader.read_nulls(start, "true")
     fields = split_list(reader.required(start + "fields", "the names of the fields"))
-    return EditFields(name, side, MaskFields(fields, reader.text(start + "replacement")))
+    replacement = reader.text(start + "replacement")
+    if start + "replacement" in reader.names() and not replacement:
+        reader.problem(start + "replacement", "a text that is not empty; without the setting a text becomes empty")
+    return EditFields(name, side, MaskFields(fields, replacement))
 
 
 def _cast(side: Side, reader: SettingsReader, name: str) -> Transform | None:
@@ -96,11 +99,14 @@ def _cast(side: Side, reader: SettingsReader, name: str) -> Transform | None:
     reader.read_nulls(start, "true")
     types: list[tuple[str, str]] = []
     for part in split_list(reader.required(start + "spec", "a list of field:type")):
-        field, _, type_ = part.rpartition(":")
+        field, _, type_ = (each.strip() for each in part.rpartition(":"))
         if type_.lower() not in CAST_TYPES:
             reader.problem(start + "spec", f"a list of field:type with types {', '.join(CAST_TYPES)} ({part})")
             return None
         types.append((field, type_.lower()))
+    if len(types) > 1 and "" in dict(types):
+        reader.problem(start + "spec", "a list of field:type, or one type for a value that is no struct")
+        return None
     return EditFields(name, side, CastFields(tuple(types)))
 
 
@@ -146,7 +152,10 @@ def _schema_metadata(side: Side, reader: SettingsReader, name: str) -> Transform
     if version and not re.fullmatch(r"\d{1,9}", version):
         reader.problem(start + "schema.version", "a whole number")
         return None
-    return SetSchemaMetadata(side, reader.text(start + "schema.name"), int(version) if version else None)
+    schema_name = reader.text(start + "schema.name")
+    if not (schema_name or version):
+        reader.problems.append(f"{start}schema.name: neither schema.name nor schema.version is set; set one of them")
+    return SetSchemaMetadata(side, schema_name, int(version) if version else None)
 
 
 def _value_to_key(reader: SettingsReader, name: str) -> Transform | None:

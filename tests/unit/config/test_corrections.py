@@ -420,6 +420,7 @@ def test_no_tombstone_is_sent_where_the_connector_writes_none(drops: str, handli
         ({"transforms.u.type": "io.debezium.transforms.UnwrapFromEnvelope"}, True),
         ({"topic.prefix": "shop"}, False),
         ({"topic.prefix": "shop", "database.server.name": "shop"}, False),
+        ({"topic.prefix": "shop", "database.history.skip.unparseable.ddl": "true"}, False),
         ({"database.server.name": "shop", "transforms.u.type": "RegexRouter"}, False),
         ({"database.server.name": "shop", "transforms.u.drop.tombstones": "false"}, False),
         ({"database.server.name": "shop", "transforms.u.delete.tombstone.handling.mode": "tombstone"}, False),
@@ -748,3 +749,25 @@ def test_the_exit_code_tells_whether_the_corrected_file_lacks_only_values(
     assert "topic.prefix" in json.loads(result.stdout)
     assert ("cannot start with the corrected file" in result.stderr) == bool(changed)
     assert "is that of schema.history.internal.kafka.bootstrap.servers" in result.stderr
+
+
+def test_columns_and_overrides_get_the_database_that_they_lack() -> None:
+    given = {
+        "database.include.list": "shop",
+        "column.blacklist": "orders.email,shop.orders.phone",
+        "column.mask.with.5.chars": "orders.ssn",
+        "message.key.columns": "orders:id;shop.items:id,no",
+        "snapshot.select.statement.overrides": "orders",
+        "snapshot.select.statement.overrides.orders": "SELECT * FROM shop.orders WHERE id > 5",
+        "column.truncate.to.9.chars": r"shop\\.orders\\.(a|b)",
+    }
+
+    changed = {each.new: given[each.old] if each.value is None else each.value for each in corrections(given, {})}
+
+    assert changed == {
+        "column.exclude.list": "shop.orders.email,shop.orders.phone",
+        "column.mask.with.5.chars": "shop.orders.ssn",
+        "message.key.columns": "shop.orders:id;shop.items:id,no",
+        "snapshot.select.statement.overrides": "shop.orders",
+        "snapshot.select.statement.overrides.shop.orders": "SELECT * FROM shop.orders WHERE id > 5",
+    }
