@@ -200,8 +200,13 @@ def _kept(fields: Sequence[RowField], edit: KeepFields) -> list[RowField]:
 def _each(whole: Whole, names: Sequence[str], change: Callable[[RowField], RowField], table: TableId) -> Whole:
     """Return `whole` with `change` made to the fields of these names; "" is a value that is no struct.
 
-    Connect ignores names that no field has.
+    Connect ignores names that no field has. Raise ConfigError if `names` do not say what is changed.
     """
+    if whole.is_struct and "" in names:
+        raise ConfigError(
+            f"A transform changes a whole value, and the values of {table} are structs",
+            "Name the field, or let an ExtractField stand before the transform.",
+        )
     if not whole.is_struct:
         if "" not in names:
             raise ConfigError(

@@ -27,6 +27,7 @@ from incsnap.columns.arrow import BytesArray, Columns
 from incsnap.envelope.avro_format import AvroRows, AvroStructs, AvroValues, Register, avro_keys, schema_head
 from incsnap.envelope.cloud_events import CloudEvents, NoEvents
 from incsnap.envelope.connect_envelope import envelope_constants, envelope_schema, key_schema, row_schema
+from incsnap.envelope.edited_fields import Whole, column_field, edited
 from incsnap.envelope.edited_rows import EditedKeys, EditedRows
 from incsnap.envelope.envelope_settings import EnvelopeSettings, FormatChoice
 from incsnap.envelope.flat_rows import FlatRows, flat_schema
@@ -49,7 +50,15 @@ from incsnap.errors import ConfigError
 from incsnap.tables import TableShape
 from incsnap.transforms.chain import refusal_of_updates
 from incsnap.transforms.outbox import EventRouter
-from incsnap.transforms.record_spec import CaseRoute, RecordSpec, TakeFromValue, TimeZone, ValueShape, change_spec
+from incsnap.transforms.record_spec import (
+    CaseRoute,
+    ConvertTimestamp,
+    RecordSpec,
+    TakeFromValue,
+    TimeZone,
+    ValueShape,
+    change_spec,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +333,16 @@ class _Maker:
         if spec.value is ValueShape.NOTHING or choice.is_registered or choice.kind == "cloudevents":
             return None
         schema = row_schema(self.view, spec, self._envelope.value_modes) if choice.schemas else None
+        if schema is not None:
+            # Of all edits only a TimestampConverter and a SetSchemaMetadata change the schema of a missing value.
+            times = [edit for edit in spec.edits if isinstance(edit, ConvertTimestamp)]
+            fields = tuple(column_field(field, self._envelope.value_modes) for field in self.view.fields)
+            behind = edited(Whole(schema, fields), times, self.view.shape.id).fields if times else ()
+            schema = replace(
+                schema,
+                fields=tuple((each.name, each.schema) for each in behind) or schema.fields,
+                version=schema.version if spec.value_version is None else spec.value_version,
+            )
         head, tail = around(schema)
         return f"{head}null{tail}".encode()
 

@@ -105,13 +105,16 @@ class SetSchemaMetadata:
     kind: Literal["SetSchemaMetadata"] = "SetSchemaMetadata"  #: name of the class where settings are stored as JSON
 
     def apply(self, spec: RecordSpec) -> RecordSpec:
-        """Return the spec with the new names. Records that are no rows stay as they are."""
-        if spec.value is ValueShape.OTHER or (self.side == "Value" and spec.is_tombstone):
+        """Return the spec with the new names. Records that are no rows stay as they are.
+
+        A missing value may have a schema, which gets the name too.
+        """
+        if spec.value is ValueShape.OTHER or (self.side == "Value" and spec.value is ValueShape.NOTHING):
             return spec
         if self.side == "Key":
             named = replace(spec, key_name=self.schema_name or spec.key_name)
             return named if self.version is None else replace(named, key_version=self.version)
-        if spec.value is ValueShape.ROW:
+        if spec.value is not ValueShape.ENVELOPE:
             named = replace(spec, row_name=self.schema_name or spec.row_name)
         else:
             named = replace(spec, envelope_name=self.schema_name or spec.envelope_name)
@@ -135,12 +138,14 @@ class HeaderToValue:
         """
         if spec.value is ValueShape.OTHER or spec.is_tombstone:
             return spec
-        present = [each for each in spec.headers if each.name in self.headers]
+        by_name = {each.name: each for each in spec.headers}
+        present = [
+            (by_name[name], field) for name, field in zip(self.headers, self.fields, strict=True) if name in by_name
+        ]
         if not present:
             return spec
         require_row(self.name, spec)
-        for header in present:
-            field = self.fields[self.headers.index(header.name)]
+        for header, field in present:
             if isinstance(header, ChangedColumns):
                 raise ConfigError(
                     f"transforms.{self.name}: the transform puts the header {header.name} into the value, but"

@@ -33,12 +33,12 @@ from incsnap.transforms.changed_state import ExtractChangedRecordState
 from incsnap.transforms.condition_parser import GROOVY, choice_of, condition_of
 from incsnap.transforms.conditions import OneOf
 from incsnap.transforms.content_router import ContentBasedRouter
-from incsnap.transforms.edits import EditFields, HeaderToValue, ValueToKey
+from incsnap.transforms.edits import EditFields, HeaderToValue, SetSchemaMetadata, ValueToKey
 from incsnap.transforms.filter import Drop, Filter
 from incsnap.transforms.headers import InsertHeader
 from incsnap.transforms.predicates import HasHeaderKey, RecordIsTombstone
 from incsnap.transforms.read_to_insert import ReadToInsertEvent
-from incsnap.transforms.record_spec import Constant, EnvelopeField, ExtractField
+from incsnap.transforms.record_spec import Constant, ConvertTimestamp, EnvelopeField, ExtractField, KeepFields
 from incsnap.transforms.routers import ByLogicalTableRouter, RegexRouter
 from incsnap.transforms.unwrap import ExtractNewRecordState
 
@@ -364,6 +364,26 @@ def test_a_list_of_columns_is_no_field_of_the_value() -> None:
     moved = HeaderToValue("m", ("changed",), ("changed",), moves=True)
     with pytest.raises(ConfigError, match="is written as a header alone"):
         made(ExtractChangedRecordState("changed"), ExtractNewRecordState("drop"), moved)
+
+
+def test_headers_become_fields_in_the_order_of_the_setting() -> None:
+    unwrap = ExtractNewRecordState("drop", headers=(OP,))
+    moved = HeaderToValue("m", ("h", "__op", "gone", "__op"), ("f", "op", "x", "again"), moves=True)
+    (of_topic,) = changes(made(InsertHeader(Constant("h", "text")), unwrap, moved))
+    assert list(lines(of_topic)[0][1].items()) == [("id", 1), ("v", "a"), ("f", "text"), ("op", "c"), ("again", "c")]
+
+
+def test_the_schema_of_a_missing_value_has_the_names_and_the_converted_times_of_the_transforms() -> None:
+    shape = TableShape(TableId("d", "t"), (Column("id", "int"), Column("at", "datetime")), key=(0,))
+    named = SetSchemaMetadata("Value", "com.x.Row", 3)
+    converted = EditFields("c", "Value", ConvertTimestamp("at", "string", "yyyy-MM-dd", "milliseconds"))
+    choice = FormatChoice("json", schemas=True)
+    transforms = chain(ExtractNewRecordState(), named, converted, EditFields("r", "Value", KeepFields((), ("id",), ())))
+    format_ = table_format(shape, TOPIC, EnvelopeSettings("p", "1", key=choice, value=choice, transforms=transforms))
+    (deletion,) = {each.null_value for each in format_.encoders.values() if each is not None and each.null_value}
+    schema = json.loads(deletion)["schema"]
+    assert (schema["name"], schema["version"], schema["optional"]) == ("com.x.Row", 3, True)
+    assert [(each["field"], each["type"]) for each in schema["fields"]] == [("id", "int32"), ("at", "string")]
 
 
 @pytest.mark.parametrize("text", ["12", "1.5", "true", "2024-01-01", "[a]"])
