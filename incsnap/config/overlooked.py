@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from operator import attrgetter
 
-from incsnap.config.patterns import split_list
 from incsnap.config.reader import SettingsReader
-from incsnap.config.secrets import without_salt
 from incsnap.config.settings import Formats
 from signals.regex import exact_name
 
@@ -32,7 +30,6 @@ _AMAZON = {
     "driver.wrapperPlugins": r"\biam\b",
 }
 _LOGIN = "incsnap.database.login"
-_KEYS = "message.key.columns"
 
 
 def warn_of_amazons_driver(reader: SettingsReader) -> None:
@@ -69,16 +66,11 @@ def warn_of_converters(reader: SettingsReader, formats: Formats) -> None:
 
 def refuse_patterns(reader: SettingsReader) -> None:
     """Add a problem to `reader` for each pattern that matches nothing."""
-    lists = {name: (*each, reader[name]) for name, each in _DOTS.items()}
-    of_columns = (each for each in reader.names() if each.startswith(("column.mask.", "column.truncate.")))
-    lists |= {name: (*_DOTS["column.include.list"], split_list(reader.text(name))) for name in of_columns}
-    keys = [each.partition(":")[0].strip() for each in reader.text(_KEYS).split(";") if ":" in each]
-    lists[_KEYS] = (*_DOTS["table.include.list"], keys)
-    for name, (form, dots, patterns) in lists.items():
-        for pattern in patterns:
+    for name, (form, dots) in _DOTS.items():
+        for pattern in reader[name]:
             exact = exact_name(pattern)
             if exact is not None and exact.count(".") < dots:
                 reader.problems.append(
-                    f"{without_salt(name)}: {pattern} matches nothing, because patterns must match the whole of {form}."
-                    f" Write {'.'.join((*form.split('.')[: dots - exact.count('.')], pattern))}"
+                    f"{name}: {pattern} matches nothing, because patterns must match the whole of {form}. Write"
+                    f" {'.'.join((*form.split('.')[: dots - exact.count('.')], pattern))}"
                 )
