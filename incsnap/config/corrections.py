@@ -310,8 +310,8 @@ def _with_database(change: Change, value: str, values: Mapping[str, str]) -> Cha
         return Change(change.old, f"{_OVERRIDES}.{database}.{table}", change.value, reason)
     dots = 1 if change.new in (*_TABLE_LISTS, _KEYS) else 2 if change.new.startswith(_COLUMN_LISTS) else 0
     text, separator = value if change.value is None else change.value, ";" if change.new == _KEYS else ","
-    listed = [each.strip() for each in text.split(separator) if each.strip()]
-    whole = [f"{database}.{each}" if _lacks_database(each, dots) else each for each in listed]
+    listed = tuple(each.strip() for each in text.split(";")) if separator == ";" else split_list(text)
+    whole = tuple(f"{database}.{each}" if _lacks_database(each, dots) else each for each in listed)
     return change if listed == whole else Change(change.old, change.new, separator.join(whole), reason)
 
 

@@ -94,6 +94,11 @@ def events_of(connection: Connection[Any], file: str) -> Iterator[tuple[Any, ...
             return
 
 
+def logged_gtid(text: Any) -> GtidSet:
+    """Return the transaction that begins with a Gtid event. `text`: what SHOW BINLOG EVENTS prints of the event."""
+    return GtidSet.parse(str(text).partition("'")[2].rpartition("'")[0])
+
+
 def _before(events: Iterator[tuple[Any, ...]], file: str, position: int) -> GtidSet:
     """Return the transactions before the one that contains `position` or begins there.
 
@@ -117,7 +122,7 @@ def _before(events: Iterator[tuple[Any, ...]], file: str, position: int) -> Gtid
             before = GtidSet.parse(str(text))
         elif kind in _BEGINS:
             before |= newest
-            newest = GtidSet.parse(str(text).partition("'")[2].rpartition("'")[0])
+            newest = logged_gtid(text)
     if not is_known:
         raise ConfigError(
             f"{_POSITION}: no event of {file} begins at {position}",

@@ -16,7 +16,7 @@ from incsnap.events import base_name, file_number
 from incsnap.gtid import GtidSet
 from incsnap.mysql import watermarks
 from incsnap.mysql.session import QueryRefusedError, dial, query
-from incsnap.mysql.start_place import events_of
+from incsnap.mysql.start_place import events_of, logged_gtid
 from incsnap.takeover.connector_offset import ConnectorOffset
 from incsnap.takeover.record_places import ADD_PLACES, PlaceForm
 from incsnap.takeover.written_records import WrittenRecords
@@ -63,7 +63,7 @@ def place_of(connection: Connection[Any], offset: ConnectorOffset) -> RecordPlac
         return RecordPlace(file_number(oldest), 0)
     events = _events(connection, offset.file, offset.pos, offset.event + 2)
     gtid = next((text for kind, _, text in events if kind in _GTIDS), None)
-    if gtid is not None and GtidSet.parse(gtid.partition("'")[2].rpartition("'")[0]) <= offset.gtids:
+    if gtid is not None and logged_gtid(gtid) <= offset.gtids:
         raise _other_server(f"{offset.file}:{offset.pos}")
     _refuse_first_gtid(connection, offset)
     if offset.row and not offset.event:
@@ -140,7 +140,7 @@ def _refuse_first_gtid(connection: Connection[Any], offset: ConnectorOffset) -> 
         if int(begin) >= offset.pos:
             break
         if kind in _GTIDS:
-            newest = GtidSet.parse(str(text).partition("'")[2].rpartition("'")[0])
+            newest = logged_gtid(text)
     if newest and newest <= offset.gtids:
         raise ConfigError(
             f"the connector's offset counts the transaction {newest} as done and is within it, because the connector"
